@@ -1,0 +1,173 @@
+"""The words of the public interface: a record, a hit, an answer and what it covered.
+
+Times are UTC microseconds (`*_us`), importance lies in [0, 1]. These are plain immutable values: they know no store, no index and no file.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from agentir_ray.errors import InvalidInputError
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MIN_TIME_US = -62_135_596_800_000_000  # 0001-01-01T00:00:00Z
+MAX_TIME_US = 253_402_300_799_999_999  # 9999-12-31T23:59:59.999999Z
+NEVER_US = 2**63 - 1  # stands for "no expiry" and "not superseded" in columns: later than any time
+
+Metadata = Mapping[str, Any]
+Time = datetime | str | int
+
+
+def to_time_us(value: Time, name: str = "time") -> int:
+    """UTC microseconds of a datetime (naive ones are taken as UTC), an ISO 8601 string, or an int of microseconds.
+
+    Raises InvalidInputError for anything else, and outside the years 1 to 9999.
+    """
+    if isinstance(value, bool):
+        raise InvalidInputError(f"{name} is {value!r}; give a datetime, an ISO 8601 string or microseconds since 1970")
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value.strip())
+        except ValueError:
+            raise InvalidInputError(f"{name} is {value!r}, which is not an ISO 8601 date or time such as 2026-01-31T12:00:00Z") from None
+    if isinstance(value, datetime):
+        offset = value.utcoffset() or timedelta()
+        # Subtracted on integers: datetime arithmetic overflows near the years 1 and 9999.
+        value = (value.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1) - offset // timedelta(microseconds=1)
+    if not isinstance(value, int):
+        raise InvalidInputError(f"{name} is a {type(value).__name__}; give a datetime, an ISO 8601 string or microseconds since 1970")
+    if not MIN_TIME_US <= value <= MAX_TIME_US:
+        raise InvalidInputError(f"{name} lies outside the years 1 to 9999")
+    return value
+
+
+def to_datetime(time_us: int) -> datetime:
+    """The UTC datetime of `time_us`."""
+    return EPOCH + timedelta(microseconds=time_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One memory.
+
+    `timestamp_us` is when it happened, `created_at_us` when this version was written. `seq` is its place in the namespace's log, newer is larger; it breaks ties of score.
+    """
+
+    id: str
+    text: str
+    timestamp_us: int
+    created_at_us: int
+    importance: float = 0.0
+    session: str | None = None
+    role: str | None = None
+    expires_at_us: int | None = None
+    supersedes: str | None = None
+    metadata: Metadata = field(default_factory=dict)
+    seq: int = 0
+
+    @property
+    def timestamp(self) -> datetime:
+        return to_datetime(self.timestamp_us)
+
+    @property
+    def created_at(self) -> datetime:
+        return to_datetime(self.created_at_us)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        return None if self.expires_at_us is None else to_datetime(self.expires_at_us)
+
+
+@dataclass(frozen=True, slots=True)
+class TermScore:
+    """What one query term adds: `weight * idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * length / average_length))`."""
+
+    term: str
+    weight: float
+    tf: int
+    df: int
+    idf: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a hit has its score: `score == sum of terms (in order) + recency + importance`, to the last bit."""
+
+    terms: tuple[TermScore, ...]
+    length: int
+    average_length: float
+    documents: int
+    bm25: float
+    recency: float
+    importance: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    record: Record
+    score: float
+    explanation: Explanation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What an answer searched.
+
+    `mode` is what was asked for, `exact` whether the answer equals one that searched everything. Partitions are counted as they are stored: segments and the buffer. `mass` is the
+    share of the recency prior that was covered (1.0 when everything was). `reason` says why the answer is exact, or what was left out.
+    """
+
+    mode: str
+    searched: int
+    skipped_by_bound: int = 0
+    not_searched: int = 0
+    mass: float = 1.0
+    exact: bool = True
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """Hits, best first, with what they cost and cover. `timings_us` is wall time per step, `stages` the channels that ran."""
+
+    hits: tuple[Hit, ...]
+    coverage: Coverage
+    stages: tuple[str, ...]
+    timings_us: Mapping[str, float]
+    query_id: str
+
+    def __iter__(self) -> Any:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Records in time order, newest first; pass `cursor` to get the next page, None at the end."""
+
+    records: tuple[Record, ...]
+    cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReceipt:
+    """What a `forget` did: `hidden` at once; `purged` when no file that we write holds the texts any more. A dry run has neither."""
+
+    ids: tuple[str, ...]
+    hidden: bool
+    purged: bool
+    not_ours: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that `verify` found wrong, and the way out."""
+
+    file: str
+    what: str
+    remedy: str
