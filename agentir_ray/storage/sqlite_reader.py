@@ -1,0 +1,178 @@
+"""Reading a store's database: what a follower uses, and what the writer uses beside its one writing connection.
+
+Reads never touch the writing connection: they borrow a read-only one from a pool, so that they neither wait for a commit nor hold one up. No borrowed connection outlives a
+call: a half-consumed `read` pins no snapshot and keeps no WAL alive.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import apsw
+
+from agentir_ray.errors import DamagedError, NotFoundError, ReadOnlyError, StoreClosedError
+from agentir_ray.storage.fork import ForkGuard
+from agentir_ray.storage.protocol import Entry, NamespaceState, ReadableLog
+from agentir_ray.storage.sqlite_errors import WAYS_OUT, translate, translated
+from agentir_ray.storage.sqlite_rows import COLUMNS, Row, is_sound, to_entry
+from agentir_ray.storage.sqlite_schema import MAX_SEQ, check_format, fetch, key_of, open_reader, seq_of
+
+STATE_COLUMNS = "number, name, owner, epoch, next_seq, generation, manifest"
+CHUNK_ROWS = 256  # a chunk is one statement: at 1 MiB a body it stays within 256 MiB, at 200 bytes it costs 2 us a row
+
+
+def to_state(row: tuple[int, bytes, bytes, int, int, int, bytes]) -> NamespaceState:
+    number, name, owner, epoch, next_seq, generation, manifest = row
+    return NamespaceState(number, name.decode(), owner.decode(), epoch, next_seq, generation, manifest)
+
+
+def folder_writable(path: str) -> bool:
+    return os.access(os.path.dirname(os.path.abspath(path)), os.W_OK)
+
+
+class SqliteReader(ReadableLog):
+    """A read-only view of the database at `path`; it sees each commit of the writer as soon as it is made. Any number of threads may use it.
+
+    Works without write permission, unless a writer crashed and left a WAL that somebody must recover first: that is a ReadOnlyError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, vfs: str | None = None) -> None:
+        self.path = os.fspath(path)
+        self._vfs = vfs
+        self._guard = ForkGuard()
+        self._closed = False
+        self._pool: list[apsw.Connection] = []
+        self._pool_lock = threading.Lock()
+        self._immutable = False
+        self._prepare()
+
+    def _prepare(self) -> None:
+        if not os.path.exists(self.path):
+            raise NotFoundError(f"there is no store at {self.path}")
+        if not folder_writable(self.path):
+            # Without write permission SQLite cannot make the shared memory that a WAL needs; with no WAL, and nobody able to make one, there is nothing to coordinate.
+            wal = self.path + "-wal"
+            self._immutable = not os.path.exists(self.path + "-shm") and not (os.path.exists(wal) and os.path.getsize(wal))
+        try:
+            with translated(self.path), self._reading() as connection:
+                if not check_format(connection, self.path):
+                    raise NotFoundError(f"{self.path} holds no store yet; open it for writing first")
+        except NotFoundError as error:
+            if isinstance(error.__cause__, apsw.CantOpenError) and not folder_writable(self.path):
+                raise ReadOnlyError(
+                    f"{self.path} was not closed properly and its folder cannot be written, so that its WAL cannot be recovered; give write permission, or copy the folder"
+                ) from error
+            raise
+
+    @contextmanager
+    def _reading(self) -> Iterator[apsw.Connection]:
+        """Borrow a read-only connection. Its statements must be finished before it goes back."""
+        self._check_usable()
+        try:
+            connection = self._pool.pop()
+        except IndexError:
+            connection = open_reader(self.path, self._vfs, self._immutable)
+        try:
+            yield connection
+        finally:
+            with self._pool_lock:
+                if self._closed:
+                    connection.close()
+                else:
+                    self._pool.append(connection)
+
+    def _check_usable(self) -> None:
+        self._guard.check()
+        if self._closed:
+            raise StoreClosedError(f"the store at {self.path} was closed; open it again")
+
+    def namespaces(self, prefix: str = "") -> list[str]:
+        with translated(self.path), self._reading() as connection:
+            if not prefix:
+                rows = fetch(connection, "SELECT name FROM namespaces ORDER BY name")
+            else:
+                # "acme/" <= name < "acme0" are exactly the names that go on with another segment: "0" follows "/" in UTF-8.
+                exact = prefix.encode()
+                query = "SELECT name FROM namespaces WHERE name = ? OR (name >= ? AND name < ?) ORDER BY name"
+                rows = fetch(connection, query, (exact, exact + b"/", exact + b"0"))
+        return [name.decode() for (name,) in rows]
+
+    def state(self, name: str) -> NamespaceState | None:
+        with translated(self.path), self._reading() as connection:
+            rows = fetch(connection, f"SELECT {STATE_COLUMNS} FROM namespaces WHERE name = ?", (name.encode(),))
+        return to_state(rows[0]) if rows else None
+
+    def read(self, number: int, after_seq: int = 0, limit: int | None = None) -> Iterator[Entry]:
+        """As the protocol says. Sequence numbers have no gaps: to skip a damaged entry, read again after it."""
+        while limit is None or limit > 0:
+            wanted = CHUNK_ROWS if limit is None else min(CHUNK_ROWS, limit)
+            rows = self._chunk(number, after_seq, wanted)
+            for row in rows:
+                yield self._checked(number, row)
+            if len(rows) < wanted:
+                return
+            after_seq = seq_of(rows[-1][0])
+            limit = None if limit is None else limit - wanted
+
+    def _chunk(self, number: int, after_seq: int, rows: int) -> list[Row]:
+        query = f"SELECT {COLUMNS} FROM entries WHERE key > ? AND key <= ? ORDER BY key LIMIT ?"
+        with translated(self.path), self._reading() as connection:
+            return fetch(connection, query, (key_of(number, after_seq), key_of(number, MAX_SEQ), rows))
+
+    def find(self, number: int, id: str) -> Entry | None:
+        query = f"SELECT {COLUMNS} FROM entries WHERE namespace = ? AND id = ? ORDER BY version DESC LIMIT 1"
+        with translated(self.path), self._reading() as connection:
+            rows: list[Row] = fetch(connection, query, (number, id.encode()))
+        return self._checked(number, rows[0]) if rows else None
+
+    def _checked(self, number: int, row: Row) -> Entry:
+        if not is_sound(row):
+            raise DamagedError(f"{self.path}: namespace {self._name(number)}, seq {seq_of(row[0])} does not match its checksum; {WAYS_OUT}")
+        return to_entry(row)
+
+    def _name(self, number: int) -> str:
+        with translated(self.path), self._reading() as connection:
+            rows = fetch(connection, "SELECT name FROM namespaces WHERE number = ?", (number,))
+        return f"{number} ({rows[0][0].decode(errors='replace')})" if rows else str(number)
+
+    def verify(self) -> list[str]:
+        problems = []
+        try:
+            with self._reading() as connection:
+                problems += [f"{self.path}: {line}" for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"]
+                states = fetch(connection, "SELECT number, name, next_seq FROM namespaces ORDER BY number")
+        except apsw.Error as error:
+            return [*problems, str(translate(error, self.path))]
+        for number, name, next_seq in states:
+            label = f"{self.path}: namespace {number} ({name.decode(errors='replace')})"
+            problems += self._verify_namespace(number, label, next_seq)
+        return problems
+
+    def _verify_namespace(self, number: int, label: str, next_seq: int) -> list[str]:
+        problems = []
+        last = 0
+        try:
+            while rows := self._chunk(number, last, CHUNK_ROWS):
+                for row in rows:
+                    seq = seq_of(row[0])
+                    if seq != last + 1:
+                        problems.append(f"{label}: seq {last + 1} to {seq - 1} are missing")
+                    if not is_sound(row):
+                        problems.append(f"{label}, seq {seq} does not match its checksum")
+                    last = seq
+        except DamagedError as error:
+            return [*problems, f"{label}, after seq {last}: {error}"]
+        if last < next_seq - 1:
+            problems.append(f"{label}: seq {last + 1} to {next_seq - 1} are missing")
+        return problems
+
+    def close(self) -> None:
+        """Idempotent. Reads that are under way in other threads finish."""
+        if self._guard.forked:
+            return  # the connections are the parent's; closing them here would act on its files
+        with self._pool_lock:
+            self._closed = True
+            for connection in self._pool:
+                connection.close()
+            self._pool.clear()
