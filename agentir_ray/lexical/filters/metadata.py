@@ -1,0 +1,84 @@
+"""What metadata may hold: JSON that means the same after any round trip, within limits that keep a record's keys few.
+
+Strings without NUL (it ends a path in `keys`) and without lone surrogates (they have no UTF-8), finite numbers, integers within 64 bits, string keys. Operands of filters obey
+the same rules, so that whatever can be stored can be asked for.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+
+from agentir_ray.errors import InvalidInputError
+
+MAX_DEPTH = 16
+MAX_LEAVES = 256  # each is a key in the index
+MAX_ENCODED_BYTES = 64 * 1024
+
+
+def check_metadata(metadata: object) -> None:
+    """Raise InvalidInputError unless `metadata` is a mapping that can be stored and filtered; the message names the path at fault."""
+    if not isinstance(metadata, Mapping):
+        raise InvalidInputError(f"metadata is a {type(metadata).__name__}; give a dict with string keys")
+    metadata = dict(metadata)
+    check_value(metadata, "metadata")
+    size = len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode())
+    if size > MAX_ENCODED_BYTES:
+        raise InvalidInputError(f"metadata takes {size:,} bytes as JSON, at most {MAX_ENCODED_BYTES:,} are allowed; put long content into the text")
+
+
+def check_value(value: object, name: str) -> None:
+    """Raise InvalidInputError unless `value` is JSON by the rules above, with at most 16 levels and 256 leaves. `name` is how messages call it."""
+    leaves = 0
+    pending = [(name, value, 0)]  # a stack, not recursion: hostile values are refused, never a RecursionError
+    while pending:
+        path, current, depth = pending.pop()
+        if depth > MAX_DEPTH:
+            raise InvalidInputError(f"{name} is nested more than {MAX_DEPTH} levels deep")
+        if isinstance(current, dict) and current:
+            for key, member in current.items():
+                if not isinstance(key, str):
+                    raise InvalidInputError(f"{path:.200} has the key {shown(key)}; keys must be strings")
+                check_text(key, f"a key of {path}")
+                pending.append((f"{path}.{key}", member, depth + 1))
+        elif isinstance(current, list) and current:
+            pending.extend((f"{path}[{i}]", element, depth + 1) for i, element in enumerate(current))
+        else:
+            leaves += 1
+            if leaves > MAX_LEAVES:
+                raise InvalidInputError(f"{name} holds more than {MAX_LEAVES} values")
+            _check_leaf(current, path)
+
+
+def check_text(text: str, name: str) -> None:
+    """Raise InvalidInputError if `text` cannot be stored: it holds a NUL or a lone surrogate."""
+    if "\0" in text:
+        raise InvalidInputError(f"{name:.200} holds a NUL character; remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidInputError(f"{name!a:.200} holds a lone surrogate, which is no character; remove it") from None
+
+
+def shown(value: object) -> str:
+    """What messages call a value: with its type, short, and without failing on hostile ones (the repr of a deep list or of a huge integer raises)."""
+    name = type(value).__name__
+    if isinstance(value, str):
+        return f"{value[:60]!a}{'...' * (len(value) > 60)}, a {name}"
+    if isinstance(value, bool | float) or (isinstance(value, int) and value.bit_length() <= 64):
+        return f"{value!r}, a {name}"
+    return f"a {name}"
+
+
+def _check_leaf(value: object, name: str) -> None:
+    if value is None or isinstance(value, bool) or value == {} or value == []:
+        return
+    if isinstance(value, str):
+        check_text(value, name)
+    elif isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise InvalidInputError(f"{name:.200} is an integer beyond 64 bits; give a float or a string")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidInputError(f"{name:.200} is {value}; give a finite number")
+    else:
+        raise InvalidInputError(f"{name:.200} is {shown(value)}; give a string, number, bool, None, list or dict")
