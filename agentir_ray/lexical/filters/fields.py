@@ -122,7 +122,7 @@ class KeyField:
             nullable = NoneType in allowed and operator != "contains"
             allowed, wanted = ((str, NoneType), "a string or None") if nullable else ((str,), "a string")
         elif isinstance(operand, dict):
-            wanted = f"{wanted}; the members of a dict are fields of their own, {self.name}.<member>"
+            wanted = f"{wanted}; the members of a dict are fields of their own, {self.name:.200}.<member>"
         if not isinstance(operand, allowed):
             _refuse(self.name, operator, operand, wanted)
         _check_operand(self.name, operator, operand)
@@ -220,7 +220,7 @@ def _any_of(parts: Sequence[Expression]) -> Expression:
 
 def _check_operand(field: str, operator: str, operand: Any) -> None:
     try:
-        check_value(operand, f"the operand of {operator} on {field}")
+        check_value(operand, f"the operand of {operator} on {field:.100}")
     except InvalidInputError as error:
         raise InvalidFilterError(str(error)) from None
 
