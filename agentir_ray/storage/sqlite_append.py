@@ -1,7 +1,9 @@
-"""What appending one batch means, inside a transaction that somebody else began and will commit.
+"""What appending batches means, inside a transaction that `sqlite_log` began and will commit.
 
-Everything that can keep a batch out is decided before it changes a row, so that no savepoint is needed: a refused batch leaves nothing because it did nothing. Entries that
-meet their own id (a retry, a conflict, an erased id) get that as their status and leave no gap; the others of the batch are appended.
+Everything that can keep a batch out is decided before it changes a row, so that no savepoint is needed: a refused batch leaves nothing because it did nothing. Entries that meet
+their own id (a retry, a conflict, an erased id) get that as their status and leave no gap; the others of the batch are appended.
+
+This is the meaning, one entry at a time; `sqlite_bulk` is the short cut for entries that are all new.
 """
 
 import apsw
@@ -56,9 +58,7 @@ def _append_entry(connection: apsw.Connection, batch: Batch, entry: NewEntry, se
     key = key_of(batch.number, seq)
     kind = int(entry.kind)
     crc = row_crc(key, id, entry.version, kind, batch.epoch, entry.created_at_us, entry.timestamp_us, entry.digest, entry.body)
-    connection.execute(
-        INSERT, (key, batch.number, id, entry.version, kind, batch.epoch, entry.created_at_us, entry.timestamp_us, entry.digest, entry.body, crc)
-    )
+    connection.execute(INSERT, (key, batch.number, id, entry.version, kind, batch.epoch, entry.created_at_us, entry.timestamp_us, entry.digest, entry.body, crc))
     if not connection.changes():
         return _existing(connection, batch.number, id, entry)
     if entry.kind is EntryKind.FORGET:
@@ -90,9 +90,10 @@ def _update_refusal(connection: apsw.Connection, number: int, id: bytes | None, 
 
 def _wipe(connection: apsw.Connection, number: int, id: bytes) -> None:
     """Take body and digest out of every version of a record. The rows stay: they are why the id never comes back."""
-    query = "SELECT key, id, version, kind, epoch, created_at_us, timestamp_us FROM entries WHERE namespace = ? AND id = ? AND digest IS NOT NULL"
-    for row in fetch(connection, query, (number, id)):
-        connection.execute("UPDATE entries SET digest = NULL, body = NULL, crc = ? WHERE key = ?", (row_crc(*row, digest=None, body=None), row[0]))
+    query = "SELECT key, version, kind, epoch, created_at_us, timestamp_us FROM entries WHERE namespace = ? AND id = ? AND digest IS NOT NULL"
+    for key, version, kind, epoch, created_at_us, timestamp_us in fetch(connection, query, (number, id)):
+        crc = row_crc(key, id, version, kind, epoch, created_at_us, timestamp_us, None, None)
+        connection.execute("UPDATE entries SET digest = NULL, body = NULL, crc = ? WHERE key = ?", (crc, key))
 
 
 def _operation_result(connection: apsw.Connection, batch: Batch, now_us: int) -> bytes | None:

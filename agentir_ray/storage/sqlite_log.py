@@ -17,9 +17,10 @@ import apsw
 
 from agentir_ray.clock import Clock, SystemClock
 from agentir_ray.errors import ConflictError, FencedError, InvalidInputError, StoreError, UnknownOutcomeError
-from agentir_ray.storage import sqlite_append
 from agentir_ray.storage.files import SYSTEM_FILES, FileOps, folder_of, publish, refused, remove, temporary_name
 from agentir_ray.storage.protocol import Batch, CommitResult, NamespaceState, RecordLog
+from agentir_ray.storage.sqlite_append import append, drop
+from agentir_ray.storage.sqlite_bulk import append_new
 from agentir_ray.storage.sqlite_errors import REFUSED_WRITES, translate, translated
 from agentir_ray.storage.sqlite_reader import STATE_COLUMNS, SqliteReader, to_state
 from agentir_ray.storage.sqlite_schema import FORMAT_VERSION, MAX_NAMESPACE, Durability, fetch, open_writer
@@ -89,7 +90,15 @@ class SqliteLog(SqliteReader, RecordLog):
 
     def commit(self, batches: Sequence[Batch]) -> list[CommitResult]:
         now_us = self._clock.now_us()
-        return self._transact(lambda: [sqlite_append.append(self._writer, self._owner, batch, now_us) for batch in batches])
+        return self._transact(lambda: self._append(batches, now_us))
+
+    def _append(self, batches: Sequence[Batch], now_us: int) -> list[CommitResult]:
+        results = append_new(self._writer, self._owner, batches)
+        if results is None:
+            self._writer.execute("ROLLBACK")
+            self._writer.execute("BEGIN IMMEDIATE")
+            results = [append(self._writer, self._owner, batch, now_us) for batch in batches]
+        return results
 
     def swap_manifest(self, number: int, epoch: int, generation: int, manifest: bytes) -> int:
         return self._transact(lambda: self._swap(number, epoch, generation, manifest))
@@ -103,7 +112,7 @@ class SqliteLog(SqliteReader, RecordLog):
         raise FencedError(f"namespace {number} is no longer owned by {self._owner.decode()} at epoch {epoch}; reload it before writing")
 
     def drop(self, name: str) -> bool:
-        return self._transact(lambda: sqlite_append.drop(self._writer, name.encode()))
+        return self._transact(lambda: drop(self._writer, name.encode()))
 
     def _transact(self, work: Callable[[], T]) -> T:
         """Run `work` in one transaction. What it raises rolls everything back."""

@@ -1,0 +1,146 @@
+"""One sync for everybody who is waiting to write: leader and followers, with no thread of its own.
+
+A caller queues its batch. If nobody leads, it leads: it takes what is queued, commits it as one transaction, applies each batch (the owner's callback, which makes entries
+searchable), wakes those callers, and hands the lead to the first one that queued meanwhile. While a leader waits for the disk, callers go on arriving: the slower the disk, the
+larger the groups.
+
+Invariants: at most one leader; batches commit and apply in the order in which they queued; `submit` returns only after its batch was applied; whoever waits is woken, whatever
+the leader met. It knows nothing of SQLite and of what applying means.
+
+Each caller waits on a lock of its own, which the leader releases: the cheapest wake-up there is, and it wakes nobody else.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from agentir_ray.errors import AgentIRError, UnknownOutcomeError
+from agentir_ray.storage.protocol import Batch, CommitResult, RecordLog
+
+# A group is bounded so that its first caller does not wait for an endless transaction; one batch beyond the bounds still goes, alone.
+MAX_GROUP_ENTRIES = 4_096
+MAX_GROUP_BYTES = 16 << 20
+
+Apply = Callable[[Batch, CommitResult], None]
+
+
+def _new_gate() -> threading.Lock:
+    gate = threading.Lock()
+    gate.acquire()
+    return gate
+
+
+@dataclass(eq=False, slots=True)
+class _Waiter:
+    batch: Batch
+    size: int
+    gate: threading.Lock = field(default_factory=_new_gate)
+    leads: bool = False
+    result: CommitResult | None = None
+    error: BaseException | None = None
+
+
+class GroupCommitter:
+    """Gathers the batches of many threads into few commits of `log`.
+
+    `apply(batch, result)` is called once for each batch that was committed and not refused, in commit order, by the leading caller's thread and never by two threads at once; not
+    for a batch that repeats a known operation. What it raises reaches that batch's caller alone.
+    """
+
+    def __init__(self, log: RecordLog, apply: Apply) -> None:
+        self._log = log
+        self._apply = apply
+        self._mutex = threading.Lock()  # guards the two below; held for a few instructions only
+        self._queue: deque[_Waiter] = deque()
+        self._led = False
+
+    def submit(self, batch: Batch) -> CommitResult:
+        """Commit and apply `batch`; returns when both are done. Raises the batch's own error (FencedError) or the commit's."""
+        me = _Waiter(batch, sum(len(entry.body) for entry in batch.entries))
+        with self._mutex:
+            self._queue.append(me)
+            me.leads, self._led = not self._led, True
+        if not me.leads:
+            self._wait(me)
+        if me.leads:
+            self._lead(me)
+        if me.error is not None:
+            raise me.error
+        assert me.result is not None
+        return me.result
+
+    def _wait(self, me: _Waiter) -> None:
+        try:
+            me.gate.acquire()
+        except BaseException:  # KeyboardInterrupt, in the main thread
+            with self._mutex:
+                if me in self._queue:
+                    self._queue.remove(me)
+                leads = me.leads
+            if leads:  # the lead was handed over just then
+                self._hand_over()
+            raise
+
+    def _lead(self, me: _Waiter) -> None:
+        group: list[_Waiter] = []
+        try:
+            group = self._take_group()
+            self._commit(group)
+        finally:
+            # Also when interrupted: nobody may be left waiting for a leader that is gone.
+            self._hand_over()
+            for waiter in group:
+                if waiter is not me:
+                    if waiter.result is None and waiter.error is None:
+                        waiter.error = UnknownOutcomeError("the commit was interrupted; call again with the same ids")
+                    waiter.gate.release()
+
+    def _take_group(self) -> list[_Waiter]:
+        """The longest run from the head of the queue within the bounds; the leader is its first, as the lead goes to the head."""
+        group: list[_Waiter] = []
+        entries = size = 0
+        with self._mutex:
+            while self._queue:
+                head = self._queue[0]
+                entries += len(head.batch.entries)
+                size += head.size
+                if group and (entries > MAX_GROUP_ENTRIES or size > MAX_GROUP_BYTES):
+                    break
+                group.append(self._queue.popleft())
+        return group
+
+    def _commit(self, group: list[_Waiter]) -> None:
+        try:
+            results = self._log.commit([waiter.batch for waiter in group])
+        except Exception as error:
+            for waiter in group:
+                waiter.error = _copy(error)
+            return
+        for waiter, result in zip(group, results, strict=True):
+            waiter.error = result.error
+            if result.error is None:
+                try:
+                    if result.operation_result is None:
+                        self._apply(waiter.batch, result)
+                    waiter.result = result
+                except Exception as error:
+                    waiter.error = error
+
+    def _hand_over(self) -> None:
+        with self._mutex:
+            if not self._queue:
+                self._led = False
+                return
+            heir = self._queue[0]
+            heir.leads = True
+        heir.gate.release()
+
+
+def _copy(error: Exception) -> Exception:
+    """An error of its own for each caller: threads that raise one object would write into each other's traceback."""
+    if not isinstance(error, AgentIRError):
+        return error
+    copy = type(error)(*error.args)
+    copy.__cause__ = error.__cause__ or error
+    return copy
