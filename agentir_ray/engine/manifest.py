@@ -1,0 +1,41 @@
+"""What a namespace's index consists of, as one value in its row of the log: replaced whole, by compare-and-swap.
+
+The log from `applied_seq` on, replayed over the named segments and the changes to their documents, gives the present state.
+"""
+
+import json
+import zlib
+from typing import NamedTuple
+
+from agentir_ray.errors import DamagedError, FormatError
+from agentir_ray.lexical.overlay import Change
+
+FORMAT = 1
+
+
+class SegmentEntry(NamedTuple):
+    """A file in the namespace's folder, and what happened to its documents since it was written (see lexical.overlay)."""
+
+    file: str
+    changes: list[Change]
+
+
+class Manifest(NamedTuple):
+    analyzer: str
+    applied_seq: int = 0
+    segments: tuple[SegmentEntry, ...] = ()
+
+    def encode(self) -> bytes:
+        content = {"format": FORMAT, "analyzer": self.analyzer, "applied_seq": self.applied_seq, "segments": self.segments}
+        return zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 1)
+
+
+def decode_manifest(data: bytes, namespace: str) -> Manifest:
+    try:
+        content = json.loads(zlib.decompress(data))
+        if content["format"] > FORMAT:
+            raise FormatError(f"namespace {namespace} has manifest format {content['format']}; this version of agentir_ray reads {FORMAT}")
+        segments = tuple(SegmentEntry(str(file), [tuple(change) for change in changes]) for file, changes in content["segments"])
+        return Manifest(content["analyzer"], content["applied_seq"], segments)
+    except (zlib.error, ValueError, KeyError, TypeError) as error:
+        raise DamagedError(f"the manifest of namespace {namespace} is damaged ({error}); `agentir verify` shows the rest, `agentir export --salvage` saves the records") from error

@@ -1,0 +1,393 @@
+"""Exact BM25 top-k over one segment or the buffer (DESIGN 4): windowed MaxScore.
+
+**The score is one canonical function.** With gain = weight * idf * (k1 + 1), base = k1 * (1 - b) and slope = k1 * b / average length, a term adds `gain * (tf / (tf + (base + slope * length)))`,
+in float64; contributions are added in the order of the query's terms, then `+ recency`, then `+ importance`. `contribution` and `add_priors` below are the only places that compute it.
+
+**Pruning never decides a tie.** Sums used to prune may be added in another order, so bounds are raised by 1 + 1e-6 and a document is dropped only when strictly below the k-th score;
+survivors are scored canonically. Equal scores are ordered by sequence number, newer first.
+
+A segment is read in windows of 65,536 documents. Terms whose bounds cannot reach the threshold together are non-essential: essential lists are added into an accumulator, and the
+documents that it touched are probed in the others.
+"""
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+
+from agentir_ray.kernels.invert import TF_LIMIT, WINDOW
+
+SLACK = 1.0 + 1e-6
+
+
+@numba.njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator]
+def contribution(gain: float, tf: float, length: float, base: float, slope: float) -> float:
+    """What a term with this tf adds to a document of this length. Grows with tf, falls with length."""
+    return gain * (tf / (tf + (base + slope * length)))
+
+
+@numba.njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator]
+def add_priors(score: float, timestamp_us: int, importance: float, as_of_us: int, recency_weight: float, tau_us: float, importance_weight: float) -> float:
+    """score + recency_weight * exp(-age / tau) + importance_weight * importance; a weight of 0 adds nothing."""
+    if recency_weight > 0.0:
+        score += recency_weight * math.exp(-max(0.0, float(as_of_us - timestamp_us)) / tau_us)
+    if importance_weight > 0.0:
+        score += importance_weight * importance
+    return score
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _worse(score_a: float, seq_a: int, score_b: float, seq_b: int) -> bool:
+    return score_a < score_b or (score_a == score_b and seq_a < seq_b)
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def offer(score: float, seq: int, ref: int, size: int, heap_score: Any, heap_seq: Any, heap_ref: Any) -> int:
+    """Offer a document to the heap of the k best, the worst at its root; returns the new size."""
+    k = len(heap_score)
+    if size < k:
+        i = size
+        size += 1
+        while i > 0:
+            parent = (i - 1) >> 1
+            if not _worse(score, seq, heap_score[parent], heap_seq[parent]):
+                break
+            heap_score[i], heap_seq[i], heap_ref[i] = heap_score[parent], heap_seq[parent], heap_ref[parent]
+            i = parent
+    else:
+        if not _worse(heap_score[0], heap_seq[0], score, seq):
+            return size
+        i = 0
+        while True:
+            child = 2 * i + 1
+            if child >= k:
+                break
+            if child + 1 < k and _worse(heap_score[child + 1], heap_seq[child + 1], heap_score[child], heap_seq[child]):
+                child += 1
+            if not _worse(heap_score[child], heap_seq[child], score, seq):
+                break
+            heap_score[i], heap_seq[i], heap_ref[i] = heap_score[child], heap_seq[child], heap_ref[child]
+            i = child
+    heap_score[i], heap_seq[i], heap_ref[i] = score, seq, ref
+    return size
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def sort_heap(size: int, heap_score: Any, heap_seq: Any, heap_ref: Any) -> None:
+    """Turn the heap into a list, best first, in place."""
+    for end in range(size - 1, 0, -1):
+        score, seq, ref = heap_score[end], heap_seq[end], heap_ref[end]
+        heap_score[end], heap_seq[end], heap_ref[end] = heap_score[0], heap_seq[0], heap_ref[0]
+        i = 0
+        while True:
+            child = 2 * i + 1
+            if child >= end:
+                break
+            if child + 1 < end and _worse(heap_score[child + 1], heap_seq[child + 1], heap_score[child], heap_seq[child]):
+                child += 1
+            if not _worse(heap_score[child], heap_seq[child], score, seq):
+                break
+            heap_score[i], heap_seq[i], heap_ref[i] = heap_score[child], heap_seq[child], heap_ref[child]
+            i = child
+        heap_score[i], heap_seq[i], heap_ref[i] = score, seq, ref
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def visible(
+    doc: int,
+    created_at: Any,
+    expires_at: Any,
+    deleted_seq: Any,
+    deleted_at: Any,
+    superseded_seq: Any,
+    superseded_at: Any,
+    snapshot_seq: int,
+    expiry_now_us: int,
+    written_until_us: int,
+) -> bool:
+    """Whether the query sees the document: written by `written_until_us`, and not expired, deleted or superseded then, as far as the snapshot knows.
+
+    Empty arrays stand for "none is". Erasures carry the earliest time as deleted_at: they hold for every `as_of`.
+    """
+    if created_at[doc] > written_until_us:
+        return False
+    if len(expires_at) > 0 and expires_at[doc] <= expiry_now_us:
+        return False
+    if len(deleted_seq) > 0:
+        if deleted_seq[doc] <= snapshot_seq and deleted_at[doc] <= written_until_us:
+            return False
+        if superseded_seq[doc] <= snapshot_seq and superseded_at[doc] <= written_until_us:
+            return False
+    return True
+
+
+@numba.njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator]
+def _passes(doc: int, words: Any) -> bool:
+    return len(words) == 0 or (words[doc >> 6] >> np.uint64(doc & 63)) & np.uint64(1) != 0
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _lower_bound(posting_doc: Any, lo: int, hi: int, doc: int) -> int:
+    while lo < hi:
+        mid = (lo + hi) >> 1
+        if posting_doc[mid] < doc:
+            lo = mid + 1
+        else:
+            hi = mid
+    return lo
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def exact_tf(posting: int, posting_tf: Any, overflow_posting: Any, overflow_tf: Any) -> int:
+    """The tf of a posting, through the overflow table where the byte is full."""
+    tf = np.int64(posting_tf[posting])
+    if tf == TF_LIMIT:
+        return np.int64(overflow_tf[np.searchsorted(overflow_posting, posting)])
+    return tf
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def term_tf(ordinal: int, doc: int, term_block: Any, block_window: Any, block_posting: Any, posting_doc: Any, posting_tf: Any, overflow_posting: Any, overflow_tf: Any) -> int:
+    """tf of a term in a document, 0 where it does not occur."""
+    window = doc // WINDOW
+    for b in range(term_block[ordinal], term_block[ordinal + 1]):
+        if block_window[b] == window:
+            p = _lower_bound(posting_doc, block_posting[b], block_posting[b + 1], doc - window * WINDOW)
+            if p < block_posting[b + 1] and posting_doc[p] == doc - window * WINDOW:
+                return exact_tf(p, posting_tf, overflow_posting, overflow_tf)
+    return 0
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _block_bound(block: int, gain: float, base: float, slope: float, block_skyline: Any, skyline_tf: Any, skyline_length: Any) -> float:
+    bound = 0.0
+    for s in range(block_skyline[block], block_skyline[block + 1]):
+        bound = max(bound, contribution(gain, float(skyline_tf[s]), float(skyline_length[s]), base, slope))
+    return bound
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def segment_bound(
+    ordinal: Any, gain: Any, base: float, slope: float, first_doc: int, end_doc: int, term_block: Any, block_window: Any, block_skyline: Any, skyline_tf: Any, skyline_length: Any
+) -> float:
+    """An upper bound of the BM25 part of any document of [first_doc, end_doc): the sum of the terms' best blocks, raised by the slack."""
+    total = 0.0
+    for i in range(len(ordinal)):
+        best = 0.0
+        if ordinal[i] >= 0:
+            for b in range(term_block[ordinal[i]], term_block[ordinal[i] + 1]):
+                start = np.int64(block_window[b]) * WINDOW
+                if start < end_doc and start + WINDOW > first_doc:
+                    best = max(best, _block_bound(b, gain[i], base, slope, block_skyline, skyline_tf, skyline_length))
+        total += best
+    return total * SLACK
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def search_segment(
+    # the query: one ordinal (-1: not in this segment) and gain a term, in the query's order
+    ordinal: Any,
+    gain: Any,
+    base: float,
+    slope: float,
+    recency_weight: float,
+    tau_us: float,
+    importance_weight: float,
+    as_of_us: int,
+    min_score: float,
+    # which documents it may see
+    first_doc: int,
+    end_doc: int,
+    filter_words: Any,
+    snapshot_seq: int,
+    expiry_now_us: int,
+    written_until_us: int,
+    # the segment
+    term_block: Any,
+    block_window: Any,
+    block_posting: Any,
+    block_skyline: Any,
+    skyline_tf: Any,
+    skyline_length: Any,
+    posting_doc: Any,
+    posting_tf: Any,
+    overflow_posting: Any,
+    overflow_tf: Any,
+    doc_length: Any,
+    seq: Any,
+    timestamp: Any,
+    created_at: Any,
+    expires_at: Any,
+    importance: Any,
+    largest_importance: float,
+    deleted_seq: Any,
+    deleted_at: Any,
+    superseded_seq: Any,
+    superseded_at: Any,
+    # the heap so far, and scratch of WINDOW float64 zeros and WINDOW uint16
+    segment: int,
+    size: int,
+    heap_score: Any,
+    heap_seq: Any,
+    heap_ref: Any,
+    accumulator: Any,
+    touched: Any,
+) -> int:
+    """Offer the segment's documents to the heap; returns its new size. `importance` may be empty (all 0), a ref is segment << 32 | document."""
+    terms = len(ordinal)
+    k = len(heap_score)
+    cursor = np.empty(terms, np.int64)
+    for i in range(terms):
+        cursor[i] = term_block[ordinal[i]] if ordinal[i] >= 0 else 0
+    active = np.empty(terms, np.int64)
+    start = np.empty(terms, np.int64)
+    stop = np.empty(terms, np.int64)
+    bound = np.empty(terms, np.float64)
+
+    for window in range(first_doc // WINDOW, (end_doc + WINDOW - 1) // WINDOW):
+        origin = window * WINDOW
+        lo = max(0, first_doc - origin)
+        hi = min(WINDOW, end_doc - origin)
+        threshold = max(heap_score[0], min_score) if size == k else min_score
+        n = 0
+        total = 0.0
+        for i in range(terms):
+            if ordinal[i] < 0:
+                continue
+            last = term_block[ordinal[i] + 1]
+            while cursor[i] < last and block_window[cursor[i]] < window:
+                cursor[i] += 1
+            b = cursor[i]
+            if b == last or block_window[b] != window:
+                continue
+            p, q = block_posting[b], block_posting[b + 1]
+            if lo > 0:
+                p = _lower_bound(posting_doc, p, q, lo)
+            if hi < WINDOW:
+                q = _lower_bound(posting_doc, p, q, hi)
+            if p == q:
+                continue
+            active[n] = i
+            start[n] = p
+            stop[n] = q
+            bound[n] = _block_bound(b, gain[i], base, slope, block_skyline, skyline_tf, skyline_length) * SLACK
+            total += bound[n]
+            n += 1
+        if n == 0:
+            continue
+        # Documents are in time order, so the window's last one is its newest.
+        extra = add_priors(0.0, timestamp[origin + hi - 1], largest_importance, as_of_us, recency_weight, tau_us, importance_weight) * SLACK
+        if total + extra < threshold:
+            continue
+
+        # The longest prefix of the weakest lists that cannot reach the threshold together is only probed.
+        by_bound = np.argsort(bound[:n])
+        rest = 0.0
+        essential = np.ones(n, np.bool_)
+        probed = 0
+        while probed < n and rest + bound[by_bound[probed]] + extra < threshold:
+            rest += bound[by_bound[probed]]
+            essential[by_bound[probed]] = False
+            probed += 1
+
+        found = 0
+        for a in range(n):
+            if essential[a]:
+                g = gain[active[a]]
+                for p in range(start[a], stop[a]):
+                    low = posting_doc[p]
+                    d = origin + low
+                    if not _passes(d, filter_words):
+                        continue
+                    if accumulator[low] == 0.0:
+                        touched[found] = low
+                        found += 1
+                    tf = exact_tf(p, posting_tf, overflow_posting, overflow_tf)
+                    accumulator[low] += contribution(g, float(tf), float(doc_length[d]), base, slope)
+
+        for c in range(found):
+            low = touched[c]
+            score = accumulator[low]
+            accumulator[low] = 0.0
+            threshold = max(heap_score[0], min_score) if size == k else min_score
+            if score * SLACK + rest + extra < threshold:
+                continue
+            d = origin + np.int64(low)
+            if not visible(d, created_at, expires_at, deleted_seq, deleted_at, superseded_seq, superseded_at, snapshot_seq, expiry_now_us, written_until_us):
+                continue
+            if probed > 0:
+                score = 0.0
+                for a in range(n):
+                    p = _lower_bound(posting_doc, start[a], stop[a], low)
+                    if p < stop[a] and posting_doc[p] == low:
+                        tf = exact_tf(p, posting_tf, overflow_posting, overflow_tf)
+                        score += contribution(gain[active[a]], float(tf), float(doc_length[d]), base, slope)
+            score = add_priors(score, timestamp[d], importance[d] if len(importance) > 0 else 0.0, as_of_us, recency_weight, tau_us, importance_weight)
+            if score >= threshold:
+                size = offer(score, seq[d], np.int64(segment) << 32 | d, size, heap_score, heap_seq, heap_ref)
+    return size
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def search_buffer(
+    head: Any,
+    gain: Any,
+    base: float,
+    slope: float,
+    recency_weight: float,
+    tau_us: float,
+    importance_weight: float,
+    as_of_us: int,
+    min_score: float,
+    documents: int,
+    since_us: int,
+    until_us: int,
+    filter_words: Any,
+    snapshot_seq: int,
+    expiry_now_us: int,
+    written_until_us: int,
+    posting_doc: Any,
+    posting_tf: Any,
+    posting_next: Any,
+    doc_length: Any,
+    seq: Any,
+    timestamp: Any,
+    created_at: Any,
+    expires_at: Any,
+    importance: Any,
+    deleted_seq: Any,
+    deleted_at: Any,
+    superseded_seq: Any,
+    superseded_at: Any,
+    segment: int,
+    size: int,
+    heap_score: Any,
+    heap_seq: Any,
+    heap_ref: Any,
+    accumulator: Any,
+    touched: Any,
+) -> int:
+    """The same over the growing buffer, exhaustively: it never holds more than a few thousand documents. head[i] is the newest posting of the i-th term, -1 for none."""
+    found = 0
+    for i in range(len(head)):
+        p = head[i]
+        while p >= 0:
+            d = posting_doc[p]
+            if timestamp[d] >= since_us and timestamp[d] <= until_us and _passes(d, filter_words):
+                if accumulator[d] == 0.0:
+                    touched[found] = d
+                    found += 1
+                accumulator[d] += contribution(gain[i], float(posting_tf[p]), float(doc_length[d]), base, slope)
+            p = posting_next[p]
+    k = len(heap_score)
+    for c in range(found):
+        d = np.int64(touched[c])
+        score = accumulator[d]
+        accumulator[d] = 0.0
+        score = add_priors(score, timestamp[d], importance[d], as_of_us, recency_weight, tau_us, importance_weight)
+        if score < min_score or (size == k and score < heap_score[0]):
+            continue
+        if d < documents and visible(d, created_at, expires_at, deleted_seq, deleted_at, superseded_seq, superseded_at, snapshot_seq, expiry_now_us, written_until_us):
+            size = offer(score, seq[d], np.int64(segment) << 32 | d, size, heap_score, heap_seq, heap_ref)
+    return size

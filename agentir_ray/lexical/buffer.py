@@ -1,0 +1,210 @@
+"""The growing part of an index: records become searchable the moment they are added, and leave it together when it is sealed into a segment.
+
+One writer at a time changes it, under the namespace's lock; readers take a `BufferView` under that lock and then read without it: arrays are appended to or replaced, never changed where
+a reader can see, except the overlay, whose entries carry the sequence number that made them. Documents are numbered in order of arrival.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agentir_ray.kernels.growing import append_postings, find_tf
+from agentir_ray.lexical.document import IndexedDocument
+from agentir_ray.types import NEVER_US
+
+Array = npt.NDArray[Any]
+MAX_DOCUMENTS = 65_536  # documents are numbered in 16 bits while they are scored
+_FIRST_CAPACITY = 64
+
+
+class BufferView(NamedTuple):
+    """A consistent look at a buffer: its first `documents` documents, and the newest posting of each asked term (-1: none)."""
+
+    documents: int
+    head: Array
+    posting_doc: Array
+    posting_tf: Array
+    posting_next: Array
+    length: Array
+    seq: Array
+    timestamp: Array
+    created_at: Array
+    expires_at: Array
+    importance: Array
+    deleted_seq: Array
+    deleted_at: Array
+    superseded_seq: Array
+    superseded_at: Array
+    stored: Sequence[bytes]
+
+    def tf(self, term: int, doc: int) -> int:
+        """tf of the `term`-th asked term in `doc`."""
+        return int(find_tf(self.head[term], doc, self.posting_doc, self.posting_tf, self.posting_next))
+
+
+class Buffer:
+    def __init__(self) -> None:
+        self.documents = 0
+        self.live_documents = 0
+        self.live_length = 0
+        self.stored: list[bytes] = []
+        self.stored_bytes = 0
+        self.id_docs: dict[str, list[int]] = {}
+        self.doc_ids: list[str] = []
+        self.term_number: dict[str, int] = {}
+        self.key_docs: dict[bytes, list[int]] = {}
+        self.sorted_keys: list[bytes] = []
+        self._postings = 0
+        self.length = np.empty(_FIRST_CAPACITY, np.int64)
+        self.seq = np.empty(_FIRST_CAPACITY, np.int64)
+        self.timestamp = np.empty(_FIRST_CAPACITY, np.int64)
+        self.created_at = np.empty(_FIRST_CAPACITY, np.int64)
+        self.expires_at = np.empty(_FIRST_CAPACITY, np.int64)
+        self.importance = np.empty(_FIRST_CAPACITY, np.float64)
+        self.doc_posting = np.zeros(_FIRST_CAPACITY + 1, np.int64)
+        self.deleted_seq = np.full(_FIRST_CAPACITY, NEVER_US, np.int64)
+        self.deleted_at = np.full(_FIRST_CAPACITY, NEVER_US, np.int64)
+        self.superseded_seq = np.full(_FIRST_CAPACITY, NEVER_US, np.int64)
+        self.superseded_at = np.full(_FIRST_CAPACITY, NEVER_US, np.int64)
+        self.posting_doc = np.empty(1024, np.int32)
+        self.posting_term = np.empty(1024, np.int32)
+        self.posting_tf = np.empty(1024, np.int32)
+        self.posting_next = np.empty(1024, np.int32)
+        self._head = np.full(512, -1, np.int32)
+        self.df = np.zeros(512, np.int32)
+
+    def add(self, seq: int, document: IndexedDocument) -> int:
+        """Append a document and return its number. `seq` is larger than all before."""
+        doc = self.documents
+        if doc == len(self.seq):
+            self._grow_documents()
+        self.seq[doc] = seq
+        self.timestamp[doc] = document.timestamp_us
+        self.created_at[doc] = document.created_at_us
+        self.expires_at[doc] = document.expires_at_us
+        self.importance[doc] = document.importance
+        self.length[doc] = document.length
+        numbers = self._number_terms(document.terms)
+        if self._postings + len(numbers) > len(self.posting_doc):
+            self._grow_postings(self._postings + len(numbers))
+        append_postings(doc, numbers, document.tfs, self._postings, self._head, self.df, self.posting_doc, self.posting_term, self.posting_tf, self.posting_next)
+        self._postings += len(numbers)
+        self.doc_posting[doc + 1] = self._postings
+        for key in document.keys:
+            docs = self.key_docs.get(key)
+            if docs is None:
+                self.key_docs[key] = [doc]
+                insort(self.sorted_keys, key)
+            else:
+                docs.append(doc)
+        self.id_docs.setdefault(document.id, []).append(doc)
+        self.doc_ids.append(document.id)
+        self.stored.append(document.stored)
+        self.stored_bytes += len(document.stored)
+        self.live_documents += 1
+        self.live_length += document.length
+        self.documents = doc + 1
+        return doc
+
+    def _number_terms(self, terms: tuple[str, ...]) -> Array:
+        known = self.term_number
+        numbers = [known.setdefault(term, len(known)) for term in terms]
+        if len(known) > len(self._head):
+            size = max(2 * len(self._head), len(known))
+            self._head = _resized(self._head, size, -1)
+            self.df = _resized(self.df, size, 0)
+        return np.array(numbers, np.int32)
+
+    def _grow_documents(self) -> None:
+        size = 2 * len(self.seq)
+        for name in ("length", "seq", "timestamp", "created_at", "expires_at", "importance"):
+            setattr(self, name, _resized(getattr(self, name), size, 0))
+        for name in ("deleted_seq", "deleted_at", "superseded_seq", "superseded_at"):
+            setattr(self, name, _resized(getattr(self, name), size, NEVER_US))
+        self.doc_posting = _resized(self.doc_posting, size + 1, 0)
+
+    def _grow_postings(self, needed: int) -> None:
+        size = max(2 * len(self.posting_doc), needed)
+        for name in ("posting_doc", "posting_term", "posting_tf", "posting_next"):
+            setattr(self, name, _resized(getattr(self, name), size, 0))
+
+    def delete(self, doc: int, seq: int, at_us: int) -> None:
+        """Hide a document from snapshots of `seq` and later; the statistics lose it. An earlier `at_us` of a second call wins (erasure after deletion)."""
+        if self.deleted_seq[doc] == NEVER_US:
+            self.live_documents -= 1
+            self.live_length -= int(self.length[doc])
+            lo, hi = self.doc_posting[doc], self.doc_posting[doc + 1]
+            self.df[self.posting_term[lo:hi]] -= 1
+            self.deleted_at[doc] = at_us
+            self.deleted_seq[doc] = seq
+        elif at_us < self.deleted_at[doc]:
+            self.deleted_at[doc] = at_us
+
+    def supersede(self, doc: int, seq: int, at_us: int) -> None:
+        self.superseded_at[doc] = at_us
+        self.superseded_seq[doc] = seq
+
+    def document_frequency(self, term: str) -> int:
+        number = self.term_number.get(term)
+        return 0 if number is None else int(self.df[number])
+
+    def view(self, terms: Iterable[str]) -> BufferView:
+        """What a reader of `terms` needs; call under the namespace's lock."""
+        number = self.term_number.get
+        head = np.array([-1 if (n := number(term)) is None else self._head[n] for term in terms], np.int64)
+        return BufferView(
+            self.documents,
+            head,
+            self.posting_doc,
+            self.posting_tf,
+            self.posting_next,
+            self.length,
+            self.seq,
+            self.timestamp,
+            self.created_at,
+            self.expires_at,
+            self.importance,
+            self.deleted_seq,
+            self.deleted_at,
+            self.superseded_seq,
+            self.superseded_at,
+            self.stored,
+        )
+
+    # What a filter asks (lexical/filters); call under the namespace's lock.
+
+    @property
+    def document_count(self) -> int:
+        return self.documents
+
+    def postings(self, low: bytes, high: bytes) -> Array:
+        """Documents of all keys in [low, high)."""
+        return np.array([doc for _, docs in self._range(low, high) for doc in docs], np.uint32)
+
+    def keys(self, low: bytes, high: bytes) -> Iterable[tuple[bytes, Array]]:
+        return ((key, np.array(docs, np.uint32)) for key, docs in self._range(low, high))
+
+    def _range(self, low: bytes, high: bytes) -> Iterable[tuple[bytes, list[int]]]:
+        first, last = bisect_left(self.sorted_keys, low), bisect_left(self.sorted_keys, high)
+        return ((key, self.key_docs[key]) for key in self.sorted_keys[first:last])
+
+    def column(self, name: str) -> Array:
+        column: Array = getattr(self, name)
+        return column[: self.documents]
+
+    def documents_of_id(self, id: str) -> Sequence[int]:
+        return self.id_docs.get(id, ())
+
+    def memory_bytes(self) -> int:
+        """An estimate of the anonymous memory held."""
+        arrays = 11 * self.seq.nbytes + 4 * self.posting_doc.nbytes + 2 * self._head.nbytes
+        return arrays + self.stored_bytes + 120 * (len(self.term_number) + len(self.key_docs) + len(self.id_docs))
+
+
+def _resized(values: Array, size: int, fill: int) -> Array:
+    larger = np.full(size, fill, values.dtype)
+    larger[: len(values)] = values
+    return larger

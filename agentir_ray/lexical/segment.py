@@ -1,0 +1,195 @@
+"""An immutable, memory-mapped part of an index, documents in time order, with the overlay of what happened to them since.
+
+Opening reads the header and `meta`; every other section is checked and mapped at its first touch. A segment never changes its file and knows no namespace, log or manifest: the engine
+opens it, tells it of deletions, and unlinks the file after the last reader let go.
+"""
+
+import itertools
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from agentir_ray.errors import DamagedError, FormatError
+from agentir_ray.kernels.hashing import find_strings
+from agentir_ray.kernels.invert import subtract_terms
+from agentir_ray.kernels.topk import term_tf
+from agentir_ray.lexical.builder import FORMAT_VERSION, OVERLAY
+from agentir_ray.lexical.filters.ranges import key_range
+from agentir_ray.lexical.overlay import Overlay
+from agentir_ray.lexical.stored import BlockCache, unpack_block
+from agentir_ray.lexical.strings import Strings, hashes, pack_strings
+from agentir_ray.sections import SectionFile
+from agentir_ray.types import NEVER_US
+
+Array = npt.NDArray[Any]
+_SEARCHED = (
+    "term_block", "block_window", "block_posting", "block_skyline", "skyline_tf", "skyline_length", "posting_doc", "posting_tf", "overflow_posting", "overflow_tf",
+    "length", "seq", "timestamp", "created_at", "expires_at", "importance",
+)  # fmt: skip
+_serial = itertools.count()
+
+
+def _nothing(dtype: type) -> Array:
+    # Read-only like the mapped arrays it stands for, so that both are one type to the compiled kernels.
+    empty: Array = np.empty(0, dtype)
+    empty.flags.writeable = False
+    return empty
+
+
+_OPTIONAL = {"expires_at": _nothing(np.int64), "importance": _nothing(np.float64)}
+
+
+class Segment:
+    def __init__(self, path: Path, cache: BlockCache, id_of: Callable[[bytes], str]) -> None:
+        """`id_of` reads a record's id from its stored bytes. Raises DamagedError for a missing, truncated or damaged file, FormatError for one of a newer version."""
+        self.path = path
+        self.serial = next(_serial)
+        self._file = SectionFile(path)
+        self._cache = cache
+        self._id_of = id_of
+        try:
+            meta = json.loads(self._file.array("meta").tobytes())
+            if meta["format"] > FORMAT_VERSION:
+                raise FormatError(f"{path} has segment format {meta['format']}; this version of agentir_ray reads {FORMAT_VERSION}")
+            self.namespace: str = meta["namespace"]
+            self.fingerprint: str = meta["fingerprint"]
+            self.documents: int = meta["documents"]
+            self.live_documents: int = meta["live_documents"]
+            self.live_length: int = meta["live_length"]
+            self.largest_importance: float = meta["largest_importance"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise DamagedError(f"{path} has unreadable metadata ({error}); it is rebuilt from the log when the store is opened for writing") from error
+        self.bytes = self._file.length_bytes
+        written = [self._file.array(name) for name in OVERLAY] if OVERLAY[0] in self._file else None
+        self.overlay = Overlay(self.documents, written)
+        self._dead_df: Array | None = None
+        if written is not None:
+            self._subtract(self.overlay.deleted())
+
+    def array(self, name: str) -> Array:
+        """A section; an optional one that the file lacks is empty."""
+        if name in _OPTIONAL and name not in self._file:
+            return _OPTIONAL[name]
+        return self._file.array(name)
+
+    def verify(self) -> None:
+        self._file.verify()
+
+    @cached_property
+    def searched(self) -> tuple[Any, ...]:
+        """The arrays that the top-k kernel reads, in its order."""
+        return tuple(self.array(name) for name in _SEARCHED)
+
+    # Terms.
+
+    @cached_property
+    def terms(self) -> Strings:
+        return Strings(self.array("term_data"), self.array("term_start"))
+
+    def ordinals(self, wanted: Strings, wanted_hash: Array) -> Array:
+        """int64: the ordinal of each wanted term, -1 where it does not occur."""
+        out = np.empty(len(wanted), np.int64)
+        find_strings(self.array("term_hash"), self.terms.start, self.terms.data, wanted_hash, wanted.start, wanted.data, out)
+        return out
+
+    def document_frequency(self, ordinal: int) -> int:
+        """How many documents that are not deleted have the term."""
+        if ordinal < 0:
+            return 0
+        block, posting = self.array("term_block"), self.array("block_posting")
+        df = int(posting[block[ordinal + 1]] - posting[block[ordinal]])
+        return df - int(self._dead_df[ordinal]) if self._dead_df is not None else df
+
+    def tf(self, ordinal: int, doc: int) -> int:
+        block, window, posting, _, _, _, posting_doc, posting_tf, overflow, overflow_tf = self.searched[:10]
+        return int(term_tf(ordinal, doc, block, window, posting, posting_doc, posting_tf, overflow, overflow_tf)) if ordinal >= 0 else 0
+
+    # Documents.
+
+    def delete(self, doc: int, seq: int, at_us: int) -> None:
+        """Hide a document from snapshots of `seq` and later; the statistics lose exactly what it added."""
+        if self.overlay.delete(doc, seq, at_us):
+            self.live_documents -= 1
+            self.live_length -= int(self.array("length")[doc])
+            self._subtract(np.array([doc]))
+
+    def supersede(self, doc: int, seq: int, at_us: int) -> None:
+        self.overlay.supersede(doc, seq, at_us)
+
+    def replay(self, changes: Sequence[Any]) -> None:
+        """Take over the overlay's changes that the manifest kept."""
+        before = set(self.overlay.deleted().tolist())
+        self.overlay.replay(changes)
+        dead = np.array([doc for doc in self.overlay.deleted().tolist() if doc not in before], np.int64)
+        self.live_documents -= len(dead)
+        self.live_length -= int(self.array("length")[dead].sum())
+        self._subtract(dead)
+
+    def _subtract(self, docs: Array) -> None:
+        if len(docs):
+            if self._dead_df is None:
+                self._dead_df = np.zeros(len(self.array("term_hash")), np.int32)
+            subtract_terms(self.array("forward_start"), self.array("forward"), docs.astype(np.int64), self._dead_df)
+
+    def stored(self, doc: int) -> bytes:
+        """The stored bytes of a document."""
+        block = int(self._file.array("stored_block")[doc])
+        content = self._cache.get(self.serial, block)
+        if content is None:
+            content = unpack_block(self._file.array("stored_data"), self._file.array("stored_block_start"), block, str(self.path))
+            self._cache.put(self.serial, block, content)
+        start = int(self._file.array("stored_start")[doc])
+        return content[start : start + int(self._file.array("stored_length")[doc])]
+
+    def time_range(self, since_us: int, until_us: int) -> tuple[int, int]:
+        """(first, end): the documents whose timestamp lies in [since_us, until_us]."""
+        timestamp = self.array("timestamp")
+        return int(np.searchsorted(timestamp, since_us, "left")), int(np.searchsorted(timestamp, until_us, "right"))
+
+    @cached_property
+    def span_us(self) -> tuple[int, int]:
+        """The oldest and the newest timestamp."""
+        timestamp = self.array("timestamp")
+        return (int(timestamp[0]), int(timestamp[-1])) if self.documents else (0, 0)
+
+    # What a filter asks (lexical/filters).
+
+    @property
+    def document_count(self) -> int:
+        return self.documents
+
+    def _key_range(self, low: bytes, high: bytes) -> tuple[int, int]:
+        return key_range(self.array("key_start"), self.array("key_data"), low, high)
+
+    def postings(self, low: bytes, high: bytes) -> Array:
+        """Documents of all keys in [low, high): one slice."""
+        first, last = self._key_range(low, high)
+        posting = self.array("key_posting")
+        return self.array("key_doc")[int(posting[first]) : int(posting[last])]
+
+    def keys(self, low: bytes, high: bytes) -> Iterator[tuple[bytes, Array]]:
+        first, last = self._key_range(low, high)
+        strings, posting, docs = Strings(self.array("key_data"), self.array("key_start")), self.array("key_posting"), self.array("key_doc")
+        return ((strings.get(i), docs[int(posting[i]) : int(posting[i + 1])]) for i in range(first, last))
+
+    def column(self, name: str) -> Array:
+        values = self.array(name)
+        if len(values) == 0 and self.documents:
+            return np.full(self.documents, NEVER_US if name == "expires_at" else 0, values.dtype)
+        return values
+
+    def documents_of_id(self, id: str) -> Sequence[int]:
+        """Every version of the record that this segment holds."""
+        values, docs = self.array("id_hash"), self.array("id_doc")
+        wanted = hashes(pack_strings([id.encode()]))
+        first, last = np.searchsorted(values, wanted[0], "left"), np.searchsorted(values, wanted[0], "right")
+        return [doc for doc in docs[first:last].tolist() if self._id_of(self.stored(doc)) == id]
+
+    def release(self) -> None:
+        """Drop what the shared cache holds of this segment."""
+        self._cache.drop(self.serial)

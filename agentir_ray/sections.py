@@ -1,0 +1,116 @@
+"""A file of named, versioned, checksummed arrays: the container of segments and, later, of their sidecars.
+
+It knows bytes and dtypes, not what they mean. Layout, little-endian: a 64-byte header, a table of 64-byte entries, then the sections, each aligned to 64 bytes.
+
+    header  magic 8s | container version u32 | sections u32 | file length u64 | CRC-32 of header (this field zero) and table u32 | zeros
+    entry   name 24s | dtype 8s | version u32 | CRC-32 of the section u32 | offset u64 | bytes u64 | zeros
+
+Invariants: header, table and length are checked at open, a section at its first touch (or all of them by `verify`); sections that a reader does not ask for are never read, so newer
+writers may add some; a file is never modified in place.
+"""
+
+import mmap
+import os
+import struct
+import threading
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agentir_ray.errors import DamagedError, FormatError
+
+MAGIC = b"AGENTIR\x00"
+CONTAINER_VERSION = 1
+ALIGNMENT = 64
+MAX_SECTIONS = 1_024  # a damaged count must not make us read gigabytes of table
+_HEADER = struct.Struct("<8sIIQI")
+_ENTRY = struct.Struct("<24s8sIIQQ")
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def encode_sections(arrays: Mapping[str, Array], version: int = 1) -> list[bytes | memoryview]:
+    """The file's contents as chunks to write one after the other."""
+    offset = _aligned(ALIGNMENT * (1 + len(arrays)))
+    table = bytearray()
+    body: list[bytes | memoryview] = []
+    for name, values in arrays.items():
+        raw = memoryview(np.ascontiguousarray(values)).cast("B") if values.size else memoryview(b"")
+        table += _ENTRY.pack(name.encode(), values.dtype.str.encode(), version, zlib.crc32(raw), offset, raw.nbytes).ljust(ALIGNMENT, b"\0")
+        following = _aligned(offset + raw.nbytes)
+        body += [raw, bytes(following - offset - raw.nbytes)]
+        offset = following
+    padding = bytes(_aligned(ALIGNMENT + len(table)) - ALIGNMENT - len(table))
+    header = _header(len(arrays), offset, bytes(table))
+    return [header, bytes(table), padding, *body]
+
+
+def _aligned(offset: int) -> int:
+    return -(-offset // ALIGNMENT) * ALIGNMENT
+
+
+def _header(sections: int, length: int, table: bytes) -> bytes:
+    blank = _HEADER.pack(MAGIC, CONTAINER_VERSION, sections, length, 0).ljust(ALIGNMENT, b"\0")
+    return _HEADER.pack(MAGIC, CONTAINER_VERSION, sections, length, zlib.crc32(table, zlib.crc32(blank))).ljust(ALIGNMENT, b"\0")
+
+
+class SectionFile:
+    """A mapped file of sections. The mapping lives as long as any array taken from it, also after the file was unlinked."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with open(path, "rb") as file:
+                self.length_bytes = os.fstat(file.fileno()).st_size
+                if self.length_bytes < ALIGNMENT:
+                    raise self._damaged("is truncated")
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except FileNotFoundError:
+            raise self._damaged("is missing") from None
+        self._lock = threading.Lock()
+        self._table = self._read_table()
+        self._checked: dict[str, Array] = {}
+
+    def _damaged(self, what: str) -> DamagedError:
+        return DamagedError(f"{self.path} {what}; it is rebuilt from the log when the store is opened for writing, `agentir verify` shows the rest")
+
+    def _read_table(self) -> dict[str, tuple[np.dtype[Any], int, int, int]]:
+        magic, version, sections, length, crc = _HEADER.unpack_from(self._map)
+        if magic != MAGIC or sections > MAX_SECTIONS:
+            raise self._damaged("is not a segment file")
+        if version > CONTAINER_VERSION:
+            raise FormatError(f"{self.path} has container version {version}; this version of agentir_ray reads {CONTAINER_VERSION}")
+        table = self._map[ALIGNMENT : ALIGNMENT * (1 + sections)]
+        if length != self.length_bytes or struct.unpack_from("<I", _header(sections, length, table), 24)[0] != crc:
+            raise self._damaged("is truncated or has a damaged header")
+        entries = (_ENTRY.unpack_from(table, i * ALIGNMENT) for i in range(sections))
+        return {name.rstrip(b"\0").decode(): (np.dtype(code.rstrip(b"\0").decode()), sum_, start, size) for name, code, _, sum_, start, size in entries}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._table
+
+    def names(self) -> list[str]:
+        return list(self._table)
+
+    def array(self, name: str) -> Array:
+        """The section as a read-only array over the mapping. Raises DamagedError at first touch when its checksum differs."""
+        found = self._checked.get(name)
+        if found is not None:
+            return found
+        if name not in self._table:
+            raise self._damaged(f"lacks the section {name!r}")
+        dtype, crc, offset, size = self._table[name]
+        values = np.frombuffer(self._map, dtype, size // dtype.itemsize, offset) if size else np.empty(0, dtype)
+        if zlib.crc32(memoryview(self._map)[offset : offset + size]) != crc:
+            raise self._damaged(f"has a damaged section {name!r}")
+        with self._lock:
+            return self._checked.setdefault(name, values)
+
+    def verify(self) -> None:
+        """Check every section; raises DamagedError at the first that differs."""
+        for name, (_, crc, offset, size) in self._table.items():
+            if zlib.crc32(memoryview(self._map)[offset : offset + size]) != crc:
+                raise self._damaged(f"has a damaged section {name!r}")
