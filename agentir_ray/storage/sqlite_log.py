@@ -17,7 +17,7 @@ import apsw
 
 from agentir_ray.clock import Clock, SystemClock
 from agentir_ray.errors import ConflictError, FencedError, InvalidInputError, StoreError, UnknownOutcomeError
-from agentir_ray.storage.files import SYSTEM_FILES, FileOps, folder_of, publish, refused, remove, temporary_name
+from agentir_ray.storage.files import SYSTEM_FILES, FileOps, publish, refused, remove, temporary_name
 from agentir_ray.storage.protocol import Batch, CommitResult, NamespaceState, RecordLog
 from agentir_ray.storage.sqlite_append import append, drop
 from agentir_ray.storage.sqlite_bulk import append_new
@@ -62,15 +62,10 @@ class SqliteLog(SqliteReader, RecordLog):
         super().__init__(path, vfs=vfs)
 
     def _prepare(self) -> None:
-        """Called by the base: here the file is made rather than looked for."""
+        """Called by the base: here the file is made rather than looked for. SQLite syncs the folder with its first journal, so that the file stays."""
         with translated(self.path):
             self._writer = open_writer(self.path, self._durability, self._vfs)
             self._writer.set_wal_hook(self._after_commit)  # also takes the place of SQLite's own checkpoint after 1,000 pages
-        try:
-            self._files.fsync_dir(folder_of(self.path))  # SQLite syncs the folder for its journals, not for the database itself
-        except OSError as error:
-            self._writer.close()
-            raise refused(self.path, error) from error
 
     def _after_commit(self, connection: apsw.Connection, database: str, pages: int) -> int:
         self.wal_pages = pages

@@ -1,7 +1,7 @@
 """What every record log must do, whatever is underneath (`agentir_ray.storage.protocol`).
 
-An implementation inherits `RecordLogContract` in a test module of its own and says how to open one: nothing else. `LogModel` is the same promise as a stateful model: random verbs against the
-log and against a dictionary, which must agree after each.
+An implementation inherits `RecordLogContract` in a test module of its own and says how to open one: nothing else. `LogModel` is the same promise as a stateful model: random
+verbs against the log and against a dictionary, which must agree after each.
 """
 
 import json
