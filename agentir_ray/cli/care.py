@@ -1,0 +1,108 @@
+"""`agentir stats`, `verify` and `doctor`: what a store holds, whether it is sound, and whether this machine is ready for it."""
+
+import importlib
+import pkgutil
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from agentir_ray import kernels
+from agentir_ray.cli.console import plain, print_json, stdout, table
+from agentir_ray.cli.options import Json, Namespace, Store, default_store, opened
+from agentir_ray.client import Memory
+from agentir_ray.errors import AgentIRError, DamagedError
+
+_PACKAGES = ("agentir-ray", "numpy", "numba", "apsw", "PyStemmer", "nltk", "zstandard")
+
+
+def stats(store: Store = None, namespace: Namespace = "default", as_json: Json = False) -> None:
+    """Show what a namespace and its store hold."""
+    with opened(store, namespace) as memory:
+        found = memory.stats()
+    if as_json:
+        print_json(found)
+    else:
+        stdout().print(table(["", ("value", "wrap")], _flat(found)))
+
+
+def verify(store: Store = None, namespace: Namespace = "default", as_json: Json = False) -> None:
+    """Check every checksum of the store. Ends with 6 when something is damaged."""
+    with opened(store, namespace) as memory:
+        problems = memory.verify()
+    if as_json:
+        print_json([asdict(problem) for problem in problems])
+    elif problems:
+        stdout().print(table([("file", "wrap"), ("what", "wrap"), ("way out", "wrap")], [(problem.file, problem.what, problem.remedy) for problem in problems]))
+    else:
+        stdout().print("no damage found")
+    if problems:
+        raise typer.Exit(DamagedError.exit_code)
+
+
+def doctor(store: Store = None, as_json: Json = False) -> None:
+    """Show versions and places, compile and cache the kernels, and try the store."""
+    path = store or default_store()
+    first_s, second_s = _warm(), _warm()
+    findings: dict[str, Any] = {
+        "python": f"{platform.python_version()} ({sys.executable})",
+        "platform": platform.platform(),
+        **{name: _version(name) for name in _PACKAGES},
+        "kernels compiled and tried": f"{first_s:.2f} s, then {second_s:.2f} s",
+        "kernels cached in": ", ".join(_cache_folders()) or "nowhere (every process compiles anew; set NUMBA_CACHE_DIR to a folder that can be written)",
+        "store": str(path),
+        "store's state": _state(path),
+    }
+    if as_json:
+        print_json(findings)
+    else:
+        stdout().print(table(["", ("finding", "wrap")], [(name, plain(value)) for name, value in findings.items()]))
+
+
+def _warm() -> float:
+    """Seconds from nothing to a first answer, in a throw-away store: whatever Numba has not compiled and cached yet, it does now."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder, Memory.open(f"{folder}/store") as memory:
+        memory.add_many({"text": f"warm up number {number}", "session": "s"} for number in range(20))
+        memory.search("warm number")
+        memory.search("warm number", session="s", explain=True)
+    return time.perf_counter() - start
+
+
+def _cache_folders() -> list[str]:
+    """Where Numba keeps what it compiled, asked of the kernels themselves: numba is imported by nobody else."""
+    modules = [importlib.import_module(module.name) for module in pkgutil.iter_modules(kernels.__path__, f"{kernels.__name__}.")]
+    paths = (getattr(getattr(value, "stats", None), "cache_path", None) for module in modules for value in vars(module).values())
+    return sorted({path for path in paths if path})
+
+
+def _state(path: Path) -> str:
+    if not path.exists():
+        return "not there yet; the first `agentir add` or `agentir import` makes it"
+    try:
+        with Memory.open(str(path), read_only=True, create=False) as memory:
+            return f"opens; {len(memory.namespaces()):,} namespaces"
+    except AgentIRError as error:
+        return str(error)
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, inner in value.items():
+        if isinstance(inner, Mapping):
+            yield from _flat(inner, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", f"{inner:,}" if isinstance(inner, int) and not isinstance(inner, bool) else str(inner)

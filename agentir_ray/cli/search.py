@@ -1,0 +1,120 @@
+"""`agentir search`: a question, and its dated answers with scores, timings and what was searched."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Annotated, Any
+
+import typer
+
+from agentir_ray.cli.answers import Answer, ask
+from agentir_ray.cli.console import complain, date, plain, print_json, stdout, table
+from agentir_ray.cli.explain import explanation_table
+from agentir_ray.cli.options import Json, Namespace, Role, Session, Since, Store, Until, Where, opened, parse_where
+from agentir_ray.cli.snippet import snippet
+from agentir_ray.errors import InvalidInputError
+from agentir_ray.ingest import record_to_dict
+
+
+def search(
+    query: Annotated[str, typer.Argument(help="The question, in any language.")],
+    store: Store = None,
+    namespace: Namespace = "default",
+    k: Annotated[int, typer.Option("-k", help="How many answers.")] = 10,
+    offset: Annotated[int, typer.Option("--offset", help="Leave out the first ones.")] = 0,
+    mode: Annotated[str, typer.Option("--mode")] = "auto",
+    since: Since = None,
+    until: Until = None,
+    where: Where = None,
+    session: Session = None,
+    role: Role = None,
+    as_of: Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="Ask as if it were then.")] = None,
+    recency: Annotated[str | None, typer.Option("--recency", metavar="WEIGHT:TIME", help="Prefer the recent, e.g. 0.5:30d.")] = None,
+    importance: Annotated[float | None, typer.Option("--importance", help="Prefer the important, by this weight.")] = None,
+    min_score: Annotated[float | None, typer.Option("--min-score")] = None,
+    coverage: Annotated[str, typer.Option("--coverage", help="auto, exact, or a probability such as 0.95.")] = "auto",
+    deadline_ms: Annotated[float | None, typer.Option("--deadline-ms")] = None,
+    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Stop when the texts are this long together.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Search a namespace, or the ones below it where it holds nothing itself."""
+    options: dict[str, Any] = {
+        "mode": mode,
+        "since": since,
+        "until": until,
+        "where": parse_where(where),
+        "session": session,
+        "role": role,
+        "as_of": as_of,
+        "recency": _parse_recency(recency),
+        "importance": importance,
+        "min_score": min_score,
+        "coverage": _parse_coverage(coverage),
+        "deadline_ms": deadline_ms,
+        "max_tokens": max_tokens,
+        "explain": explain,
+    }
+    with opened(store, namespace) as memory:
+        answer = ask(memory, namespace, query, k=k, offset=offset, **options)
+        known = [] if answer.hits else memory.namespaces()
+    if as_json:
+        print_json(_as_json(answer))
+        return
+    print_answer(answer, query, first=offset + 1)
+    if not answer.hits and namespace not in known and list(answer.results) == [namespace]:
+        complain(f"there is no namespace {namespace!r}; the store has {', '.join(known[:8]) or 'none'}{', …' if len(known) > 8 else ''}")
+
+
+def print_answer(answer: Answer, query: str, *, title: str | None = None, first: int = 1) -> None:
+    """The table, the timings and the coverage; explanations where they were asked for."""
+    several = len(answer.results) > 1
+    columns: list[str | tuple[str, str]] = [("#", "right"), "date", ("score", "right"), *(["namespace"] if several else []), "session", ("text", "wrap")]
+    rows = [
+        [place, date(hit.record.timestamp), f"{hit.score:.3f}", *([plain(name)] if several else []), hit.record.session or "", snippet(hit.record.text, query)]
+        for place, (name, hit) in enumerate(answer.hits, start=first)
+    ]
+    out = stdout()
+    out.print(table(columns, rows, title) if rows else plain("nothing found"))
+    for place, (_, hit) in enumerate(answer.hits, start=first):
+        if hit.explanation is not None:
+            out.print(explanation_table(hit.explanation, f"# {place}: {hit.record.id}"))
+    out.print(plain(f"time: {_timings(answer.timings_us)}", "dim"))
+    out.print(plain(f"coverage: {answer.coverage()}", "dim"))
+
+
+def _timings(timings_us: Mapping[str, float]) -> str:
+    return ", ".join(f"{step} {time_us:,.0f} us" for step, time_us in timings_us.items())
+
+
+def _as_json(answer: Answer) -> dict[str, Any]:
+    return {
+        "hits": [{"namespace": name, "score": hit.score, "record": record_to_dict(hit.record), "explanation": _dict(hit.explanation)} for name, hit in answer.hits],
+        "coverage": {name: _dict(result.coverage) for name, result in answer.results.items()},
+        "stages": {name: list(result.stages) for name, result in answer.results.items()},
+        "timings_us": answer.timings_us,
+        "query_ids": {name: result.query_id for name, result in answer.results.items()},
+    }
+
+
+def _dict(value: Any) -> Any:
+    """Dataclasses with their nested ones, as JSON has them."""
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+
+
+def _parse_coverage(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _parse_recency(text: str | None) -> tuple[float, str] | None:
+    if text is None:
+        return None
+    weight, separator, tau = text.partition(":")
+    try:
+        if separator:
+            return float(weight), tau
+    except ValueError:
+        pass
+    raise InvalidInputError(f"--recency is {text!r}; give weight and time, such as 0.5:30d")

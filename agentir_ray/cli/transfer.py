@@ -1,0 +1,108 @@
+"""`agentir import`, `export` and `backup`: memories in and out of a store."""
+
+import gzip
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, TextIO
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from agentir_ray.cli.console import complain, plain, print_json, stderr, stdout
+from agentir_ray.cli.options import Json, Namespace, Store, opened
+from agentir_ray.cli.storing import Totals, store_items
+from agentir_ray.errors import StorageFullError
+from agentir_ray.ingest import FORMATS, read, write_export
+from agentir_ray.types import Record
+
+_SHOWN = 10  # complaints about single records; the rest is counted
+
+
+def import_(
+    file: Annotated[str, typer.Argument(help="A file, plain or gzip; - reads standard input; a folder is taken as BEAM chats.")],
+    store: Store = None,
+    namespace: Namespace = "default",
+    format: Annotated[str, typer.Option("--format", "-f", help=f"auto, {', '.join(FORMATS)}.")] = "auto",
+    as_json: Json = False,
+) -> None:
+    """Import an export or a chat. Ends with 1 when a part of it could not be stored; the rest is."""
+    start = time.perf_counter()
+    with opened(store, namespace, write=True, create=True) as memory, _progress("importing") as progress:
+        task = progress.add_task("records", total=None)
+        totals = store_items(memory, namespace, read(file, format), lambda count: progress.advance(task, count))
+    _report(totals, time.perf_counter() - start, as_json)
+    if totals.troubles:
+        raise typer.Exit(1)
+
+
+def export(
+    file: Annotated[str, typer.Argument(help="Where to; - writes to standard output; a name that ends in .gz is compressed.")] = "-",
+    store: Store = None,
+    namespace: Namespace = "default",
+    salvage: Annotated[bool, typer.Option("--salvage", help="Read around damage instead of stopping at it.")] = False,
+) -> None:
+    """Export a namespace as JSON Lines, which `agentir import` reads."""
+    with opened(store, namespace) as memory:
+        records = memory.export(salvage=salvage)
+        if file == "-":
+            write_export(records, sys.stdout, namespace)
+            return
+        with _progress("exporting") as progress, _replacing(Path(file)) as out:
+            task = progress.add_task("records", total=None)
+            count = write_export(_counted(records, progress, task), out, namespace)
+    stdout().print(plain(f"exported {count:,} records to {file}"))
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(help="A folder that does not exist yet.")],
+    store: Store = None,
+    namespace: Namespace = "default",
+) -> None:
+    """Copy the whole store, consistently, while it is in use."""
+    with opened(store, namespace) as memory:
+        memory.backup(os.fspath(folder))
+    stdout().print(plain(f"backed up to {folder}"))
+
+
+def _report(totals: Totals, seconds: float, as_json: bool) -> None:
+    for where, what in totals.troubles[:_SHOWN]:
+        complain(f"not stored: {where}: {what}")
+    if len(totals.troubles) > _SHOWN:
+        complain(f"and {len(totals.troubles) - _SHOWN:,} more were not stored")
+    if as_json:
+        print_json({"added": totals.added, "duplicates": totals.duplicates, "failed": totals.troubles, "namespaces": sorted(totals.namespaces), "seconds": seconds})
+        return
+    places = f" in {len(totals.namespaces)} namespaces" if len(totals.namespaces) > 1 else ""
+    stdout().print(f"added {totals.added:,}, already there {totals.duplicates:,}, not stored {len(totals.troubles):,}{places}; {seconds:.2f} s")
+
+
+def _progress(what: str) -> Progress:
+    """On standard error, and only on a terminal: a log file is no place for animation. The number of records is not known before the end."""
+    console = stderr()
+    columns = (SpinnerColumn(), TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("records"), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+
+
+def _counted(records: Iterable[Record], progress: Progress, task: int) -> Iterator[Record]:
+    for record in records:
+        yield record
+        progress.advance(task)  # type: ignore[arg-type]  # TaskID is an int
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[TextIO]:
+    """A text file that takes the place of `path` only when it is complete: an export that failed leaves the old one."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(partial, "wt", encoding="utf-8", newline="\n") as out:
+            yield out
+        partial.replace(path)
+    except OSError as error:
+        raise StorageFullError(f"{path}: cannot be written: {error.strerror or error}") from None
+    finally:
+        partial.unlink(missing_ok=True)

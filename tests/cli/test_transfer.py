@@ -1,0 +1,89 @@
+"""import, export, backup."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+def texts(run: Run, *arguments: str) -> list[str]:
+    return [record["text"] for record in json.loads(run("recent", "--json", *arguments).out)["records"]]
+
+
+def test_export_and_import_are_inverse(run: Run, tmp_path: Path) -> None:
+    run("add", "first 日本", "--timestamp", "2026-01-01", "--importance", "0.5", "--metadata", '{"k": [1]}')
+    run("add", "second", "--timestamp", "2026-01-02", "--session", "s")
+    for name in ("all.jsonl", "all.jsonl.gz"):
+        assert "exported 2 records" in run("export", str(tmp_path / name)).out
+        assert "added 2" in run("import", str(tmp_path / name), "-n", name).out
+        again = run("export", "-", "-n", name).out
+        assert again.splitlines()[1:] == run("export", "-").out.splitlines()[1:]
+    assert "added 0, already there 2" in run("import", str(tmp_path / "all.jsonl"), "-n", "all.jsonl").out
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_import_from_standard_input(run: Run) -> None:
+    run("import", "-", input='[{"role": "user", "content": "piped tea"}]')
+    assert texts(run) == ["piped tea"]
+
+
+def test_f07_what_is_damaged_is_reported_and_the_rest_is_stored(run: Run, tmp_path: Path) -> None:
+    run("add", "first")
+    run("add", "second")
+    header, first, second = run("export").out.splitlines()
+    path = tmp_path / "torn.jsonl"
+    path.write_text("\n".join([header, first[:15], second, '{"id": "x", "text": "t", "importance": 7}']))
+    outcome = run("import", str(path), "-n", "copy", code=1)
+    assert "torn.jsonl, line 2" in outcome.err
+    assert "added 1, already there 0, not stored 2" in outcome.out
+
+
+def test_import_reports_as_json(run: Run) -> None:
+    report = json.loads(run("import", "-", "--json", input='{"role": "user", "content": "tea"}').out)
+    assert (report["added"], report["duplicates"], report["failed"], report["namespaces"]) == (1, 0, [], ["default"])
+
+
+@pytest.mark.parametrize(("file", "code"), [("absent.json", 3), ("wrong.json", 2)])
+def test_files_that_cannot_be_imported(run: Run, tmp_path: Path, file: str, code: int) -> None:
+    (tmp_path / "wrong.json").write_text("{")
+    outcome = run("import", str(tmp_path / file), code=code)
+    assert file in outcome.err
+
+
+def test_export_to_where_nothing_can_be_written(run: Run, tmp_path: Path) -> None:
+    run("add", "tea")
+    assert "cannot be written" in run("export", str(tmp_path / "no" / "such" / "folder"), code=5).err
+
+
+def test_backup_is_a_store(run: Run, tmp_path: Path) -> None:
+    run("add", "tea")
+    run("backup", str(tmp_path / "copy"))
+    assert texts(run, "--store", str(tmp_path / "copy")) == ["tea"]
+
+
+def test_locomo_end_to_end(run: Run, shared: Path) -> None:
+    outcome = run("import", "--format", "locomo", str(shared / "data/locomo/locomo10.json.gz"), "-n", "locomo")
+    assert "added 5,882, already there 0, not stored 0 in 10 namespaces" in outcome.out
+    answer = json.loads(run("search", "-n", "locomo", "When did Caroline go to the LGBTQ support group?", "--json").out)
+    found = {hit["record"]["id"]: hit for hit in answer["hits"]}
+    assert found["conv-26/D1:3"]["namespace"] == "locomo/conv-26"
+    assert found["conv-26/D1:3"]["record"]["timestamp"].startswith("2023-05-08")
+    assert "2023-05-08" in run("search", "-n", "locomo/conv-26", "When did Caroline go to the LGBTQ support group?").out
+
+
+def test_beam_end_to_end(run: Run, shared: Path) -> None:
+    run("import", str(shared / "data/beam/100K/1/chat.json.gz"), "-n", "beam")
+    answer = json.loads(run("search", "-n", "beam", "budget tracker deadline", "--json").out)
+    assert {hit["namespace"] for hit in answer["hits"]} == {"beam/100K/1"}
+
+
+def test_a_gzip_that_is_cut_off_stores_what_it_holds(run: Run, tmp_path: Path) -> None:
+    run("add", "tea")
+    path = tmp_path / "cut.jsonl.gz"
+    lines = run("export").out.encode() + b"".join(json.dumps({"id": f"i{n}", "text": f"text {n * 7919}"}).encode() + b"\n" for n in range(2_000))
+    path.write_bytes(gzip.compress(lines)[:-3_000])
+    outcome = run("import", str(path), "-n", "copy", code=1)
+    assert "cut off" in outcome.err

@@ -1,0 +1,114 @@
+"""add, search, recent: what is written is found, as a table and as JSON."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Run
+
+
+def hits(run: Run, *arguments: str) -> list[Any]:
+    return json.loads(run("search", *arguments, "--json").out)["hits"]
+
+
+def test_what_is_added_is_found(run: Run) -> None:
+    run("add", "Alice moved to Lisbon", "--id", "a", "--timestamp", "2026-03-02T09:00", "--session", "s1", "--importance", "0.5", "--metadata", '{"mood": "glad"}')
+    run("add", "Bob stayed in Ghent")
+    table = run("search", "where did Alice move?").out
+    assert "2026-03-02 09:00" in table
+    assert "Alice moved to Lisbon" in table
+    assert "time:" in table
+    assert "coverage: auto; exact" in table
+    (hit,) = hits(run, "Lisbon")
+    assert hit["namespace"] == "default"
+    assert hit["record"]["metadata"] == {"mood": "glad"}
+    assert hit["record"]["timestamp"] == "2026-03-02T09:00:00.000000Z"
+
+
+def test_the_text_may_come_from_standard_input(run: Run) -> None:
+    run("add", "-", input="a piped thought")
+    assert len(hits(run, "piped")) == 1
+
+
+def test_f09_the_same_id_twice_is_one_record(run: Run) -> None:
+    run("add", "once", "--id", "a")
+    run("add", "once", "--id", "a")
+    assert len(hits(run, "once")) == 1
+    assert "agentir: " in run("add", "other", "--id", "a", code=4).err
+
+
+def test_options_of_search_reach_the_engine(run: Run) -> None:
+    for day in range(1, 6):
+        run("add", f"tea on day {day}", "--timestamp", f"2026-01-0{day}", "--session", f"s{day % 2}", "--role", "user")
+    assert len(hits(run, "tea", "-k", "2")) == 2
+    assert len(hits(run, "tea", "--since", "2026-01-02", "--until", "2026-01-04")) == 3
+    assert len(hits(run, "tea", "--session", "s0")) == 2
+    assert len(hits(run, "tea", "--where", '{"session": {"eq": "s1"}}')) == 3
+    assert [hit["record"]["text"] for hit in hits(run, "tea", "-k", "1", "--recency", "5:1d", "--as-of", "2099-01-01")]
+    (hit,) = hits(run, "tea", "-k", "1", "--explain")
+    assert hit["explanation"]["terms"][0]["df"] == 5
+    assert "# 1:" in run("search", "tea", "--explain").out
+
+
+def test_nothing_found_is_said(run: Run) -> None:
+    run("add", "tea")
+    assert "nothing found" in run("search", "coffee").out
+    answer = run("search", "coffee", "-n", "nobody")
+    assert "there is no namespace 'nobody'; the store has default" in answer.err
+
+
+def test_a_namespace_that_holds_nothing_asks_those_below_it(run: Run) -> None:
+    run("add", "red tea", "-n", "acme/alice")
+    run("add", "green tea", "-n", "acme/bob")
+    run("add", "black tea", "-n", "acme-corp/carol")
+    found = hits(run, "tea", "-n", "acme")
+    assert {hit["namespace"] for hit in found} == {"acme/alice", "acme/bob"}
+    table = run("search", "tea", "-n", "acme").out
+    assert "acme/bob" in table
+    assert "2 namespaces" in table
+    assert len(hits(run, "tea", "-n", "acme", "-k", "1", "--offset", "1")) == 1
+    run("add", "own tea", "-n", "acme")
+    assert [hit["namespace"] for hit in hits(run, "tea", "-n", "acme")] == ["acme"]
+
+
+def test_recent_pages_from_the_newest(run: Run) -> None:
+    for day in range(1, 4):
+        run("add", f"day {day}", "--timestamp", f"2026-01-0{day}")
+    page = json.loads(run("recent", "--limit", "2", "--json").out)
+    assert [record["text"] for record in page["records"]] == ["day 3", "day 2"]
+    rest = json.loads(run("recent", "--limit", "2", "--cursor", page["cursor"], "--json").out)
+    assert [record["text"] for record in rest["records"]] == ["day 1"]
+    assert "day 3" in run("recent").out
+
+
+def test_texts_cannot_write_to_the_terminal(run: Run) -> None:
+    run("add", "red \x1b[31malert [bold]bold[/bold]")
+    out = run("search", "alert").out
+    assert "\x1b" not in out
+    assert "[bold]bold[/bold]" in out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("search", "x", "--where", "{"),
+        ("search", "x", "--where", "[]"),
+        ("search", "x", "--where", '{"session": {"like": "x"}}'),
+        ("search", "x", "--recency", "soon"),
+        ("search", "x", "--since", "yesterday"),
+        ("search", "x", "-k", "0"),
+        ("search", "x", "--mode", "magic"),
+        ("search", "x", "--coverage", "2"),
+        ("add", "x", "--importance", "2"),
+        ("add", "x", "--importance", "nan"),
+        ("add", "x", "--metadata", "1"),
+        ("add", "x", "-n", "//"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(run: Run, arguments: tuple[str, ...]) -> None:
+    run("add", "something")
+    outcome = run(*arguments, code=2)
+    assert outcome.err.startswith("agentir: ")
+    assert "Traceback" not in outcome.err
+    assert len(outcome.err.splitlines()) == 1
