@@ -88,6 +88,14 @@ def decode_body(body: bytes, seq: int) -> Record:
     return Record(id, text, timestamp_us, created_at_us, importance, session, role, expiry, supersedes, metadata, seq)
 
 
+def decode_id(body: bytes) -> str:
+    """The id alone, of a body that may hold a large text."""
+    try:
+        return body[_SIZE : _SIZE + _unpack(body)[5]].decode()
+    except (struct.error, ValueError) as error:
+        raise DamagedError(f"the body of a record cannot be read ({error}); run `agentir verify`") from error
+
+
 def content_digest(
     text: str,
     timestamp_us: int | None,

@@ -15,7 +15,7 @@ import os
 import socket
 import weakref
 
-from agentir_ray.errors import ReadOnlyError, StoreLockedError
+from agentir_ray.errors import NotFoundError, ReadOnlyError, StoreLockedError
 from agentir_ray.storage.files import refused
 from agentir_ray.storage.fork import ForkGuard
 
@@ -39,6 +39,8 @@ class StoreLock:
         except OSError as error:
             if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
                 raise ReadOnlyError(f"{self.path} cannot be written ({error.strerror}); give this user write permission, or open the store with read_only=True") from error
+            if error.errno == errno.ENOENT:
+                raise NotFoundError(f"there is no folder {os.fspath(folder)}; create it first") from error
             raise refused(self.path, error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

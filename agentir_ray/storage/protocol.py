@@ -1,7 +1,7 @@
 """The record log: the durable, ordered truth of which every index is a cache (DESIGN 9).
 
-A log holds, per namespace, entries (records and deletions) in commit order, and one row with owner, epoch, next sequence number and the manifest. It knows nothing of postings, scores or
-files of segments: an entry's `body` and the `manifest` are bytes to it.
+A log holds, per namespace, entries (records and deletions) in commit order, and one row with owner, epoch, next sequence number and the manifest. It knows nothing of postings,
+scores or files of segments: an entry's `body` and the `manifest` are bytes to it.
 
 Invariants that the contract suite (`tests/contracts`) holds every implementation to:
 - sequence numbers of a namespace start at 1, have no gaps, and are given at commit in commit order;
@@ -89,9 +89,10 @@ class NamespaceState:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one caller wants appended to one namespace, all of it or nothing.
+    """What one caller wants appended to one namespace, all of it or nothing; an entry that meets its own id (DUPLICATE, CONFLICT, ERASED, MISSING) does not keep the others out.
 
-    `operation` (with `operation_result`) makes a whole verb idempotent: a second batch with the same id within 7 days is not applied; its `CommitResult.operation_result` is the first one's.
+    `operation` (with `operation_result`) makes a whole verb idempotent: a second batch with the same id within 7 days is not applied; its `CommitResult.operation_result` is the
+    first one's. Only an operation whose entries were all APPENDED or DUPLICATE is remembered.
     """
 
     number: int
@@ -146,7 +147,8 @@ class RecordLog(ReadableLog, Protocol):
     def commit(self, batches: Sequence[Batch]) -> list[CommitResult]:
         """Append several callers' batches with one sync. One result per batch, in order; a batch with an error leaves nothing and does not harm the others.
 
-        Within a FORGET entry's commit the bodies and digests of all versions of `erase_ids` are wiped. Raises StorageFullError, UnknownOutcomeError or DamagedError when the whole commit failed.
+        Within a FORGET entry's commit the bodies and digests of all versions of `erase_ids` are wiped. Raises StorageFullError, UnknownOutcomeError or DamagedError when the whole
+        commit failed.
         """
         ...
 

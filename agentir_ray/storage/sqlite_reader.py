@@ -14,7 +14,7 @@ import apsw
 from agentir_ray.errors import DamagedError, NotFoundError, ReadOnlyError, StoreClosedError
 from agentir_ray.storage.fork import ForkGuard
 from agentir_ray.storage.protocol import Entry, NamespaceState, ReadableLog
-from agentir_ray.storage.sqlite_errors import WAYS_OUT, translate, translated
+from agentir_ray.storage.sqlite_errors import WAYS_OUT, translated
 from agentir_ray.storage.sqlite_rows import COLUMNS, Row, is_sound, to_entry
 from agentir_ray.storage.sqlite_schema import MAX_SEQ, check_format, fetch, key_of, open_reader, seq_of
 
@@ -139,11 +139,15 @@ class SqliteReader(ReadableLog):
     def verify(self) -> list[str]:
         problems = []
         try:
-            with self._reading() as connection:
+            with translated(self.path), self._reading() as connection:
                 problems += [f"{self.path}: {line}" for (line,) in connection.execute("PRAGMA integrity_check") if line != "ok"]
+        except DamagedError as error:  # so badly that SQLite's own check cannot go on; each namespace still gets its turn
+            problems.append(str(error))
+        try:
+            with translated(self.path), self._reading() as connection:
                 states = fetch(connection, "SELECT number, name, next_seq FROM namespaces ORDER BY number")
-        except apsw.Error as error:
-            return [*problems, str(translate(error, self.path))]
+        except DamagedError as error:
+            return [*problems, f"the list of namespaces cannot be read: {error}"]
         for number, name, next_seq in states:
             label = f"{self.path}: namespace {number} ({name.decode(errors='replace')})"
             problems += self._verify_namespace(number, label, next_seq)

@@ -176,7 +176,10 @@ class RecordLogContract:
 
     def test_reading_starts_after_and_stops_at(self, log: RecordLog, state: NamespaceState) -> None:
         append(log, state, *(add(str(i)) for i in range(1, 601)))
-        read = lambda *arguments: [entry.seq for entry in log.read(state.number, *arguments)]  # noqa: E731
+
+        def read(after_seq: int = 0, limit: int | None = None) -> list[int]:
+            return [entry.seq for entry in log.read(state.number, after_seq, limit)]
+
         assert read() == list(range(1, 601))
         assert read(598) == [599, 600] and read(600) == read(10_000) == read(0, 0) == []
         assert read(0, 3) == [1, 2, 3] and read(597, 2) == [598, 599] and read(0, 599) == list(range(1, 600)) and read(0, 512) == list(range(1, 513))
