@@ -117,14 +117,14 @@ class Coverage:
     """What an answer searched.
 
     `mode` is what was asked for, `exact` whether the answer equals one that searched everything. Partitions are counted as they are stored: segments and the buffer. `mass` is the
-    share of the recency prior that was covered (1.0 when everything was). `reason` says why the answer is exact, or what was left out.
+    share of the recency prior that was covered (1.0 when everything was, None when it is not known). `reason` says why the answer is exact, or what was left out.
     """
 
     mode: str
     searched: int
     skipped_by_bound: int = 0
     not_searched: int = 0
-    mass: float = 1.0
+    mass: float | None = 1.0
     exact: bool = True
     reason: str = ""
 

@@ -1,0 +1,1 @@
+"""What a caller holds: `Memory`, and `AsyncMemory`, which delegates to it."""

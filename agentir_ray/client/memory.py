@@ -1,0 +1,315 @@
+"""`Memory`: one namespace of a store, as a caller sees it. Every verb delegates to the engine; there is no logic here but the order of calls.
+
+Threads may share a `Memory`. `use` gives other namespaces of the same open store; the store closes when the `Memory` that opened it does.
+"""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self, TypeVar
+
+from agentir_ray.clock import Clock, SystemClock
+from agentir_ray.engine import health, listing, transfer, writing
+from agentir_ray.engine.namespace import Namespace
+from agentir_ray.engine.prepare import check_name, check_namespace
+from agentir_ray.engine.request import Recency, expression_of, make_request, visibility_of
+from agentir_ray.engine.searching import search
+from agentir_ray.engine.store import MEMORY_BUDGET_BYTES, Durability, Store
+from agentir_ray.errors import AgentIRError, DamagedError, InvalidInputError, NotFoundError
+from agentir_ray.lexical.filters import EVERYTHING
+from agentir_ray.lexical.query import Bm25
+from agentir_ray.storage.codec import decode_body
+from agentir_ray.types import ForgetReceipt, Page, Problem, Record, SearchResult, Time
+
+PURGE_WAIT_S = 60.0
+T = TypeVar("T")
+
+
+class ImportReport(NamedTuple):
+    """How many records an import stored and how many were there already; `failed` pairs the id (or "#n" for the n-th item) with the reason."""
+
+    added: int
+    duplicates: int
+    failed: list[tuple[str, str]]
+
+
+class Memory:
+    """One namespace of a store. Open it with `Memory.open`; close it, or use it as a context manager."""
+
+    def __init__(self, store: Store, namespace: str, analyzer: str | None, bm25: Bm25, owns_store: bool) -> None:
+        self._store = store
+        self._analyzer = analyzer
+        self._bm25 = bm25
+        self._owns_store = owns_store
+        self.namespace = check_namespace(namespace)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        namespace: str = "default",
+        *,
+        read_only: bool = False,
+        create: bool = True,
+        analyzer: str | None = None,
+        durability: Durability = "full",
+        memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
+        bm25: Bm25 = Bm25(),
+        clock: Clock | None = None,
+        background: bool = True,
+    ) -> Self:
+        """Open, or create, the store in the folder `path`.
+
+        One process at a time opens a store for writing; any number may open it `read_only` and follow within a second. `analyzer` (default: the namespace's own, "multilingual" for a
+        new one) rebuilds the index when it differs from the namespace's. `durability="process"` skips the sync of each commit: a power cut may lose the last records, a crash of the
+        process does not. `background=False` leaves sealing and merging to the calls that write.
+
+        Raises StoreLockedError, ReadOnlyError, UnsupportedFileSystemError, DamagedError, FormatError, NotFoundError.
+        """
+        if durability not in ("full", "process"):
+            raise InvalidInputError(f"durability is {durability!r}; give 'full' or 'process'")
+        check_namespace(namespace)
+        store = Store(
+            Path(path), clock=clock or SystemClock(), read_only=read_only, create=create, durability=durability, memory_budget_bytes=memory_budget_bytes, background=background
+        )
+        return cls(store, namespace, analyzer, bm25, owns_store=True)
+
+    def use(self, namespace: str) -> "Memory":
+        """Another namespace of the same open store. Closing it closes nothing."""
+        return Memory(self._store, namespace, self._analyzer, self._bm25, owns_store=False)
+
+    def close(self) -> None:
+        if self._owns_store:
+            self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"Memory({str(self._store.path)!r}, namespace={self.namespace!r})"
+
+    # Writing.
+
+    def add(
+        self,
+        text: str,
+        *,
+        id: str | None = None,
+        timestamp: Time | None = None,
+        importance: float = 0.0,
+        session: str | None = None,
+        role: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        expires_at: Time | None = None,
+        supersedes: str | None = None,
+    ) -> Record:
+        """Store one record: durable and searchable when this returns.
+
+        `id` makes retries safe: the same id with the same content returns the first record, with other content raises ConflictError. `supersedes` names a record that this one replaces
+        as knowledge: the old one leaves the results from now on, and stays visible to an `as_of` before.
+        """
+        fields = {
+            "text": text, "id": id, "timestamp": timestamp, "importance": importance, "session": session, "role": role, "metadata": metadata, "expires_at": expires_at,
+            "supersedes": supersedes,
+        }  # fmt: skip
+        outcome = self.add_many([fields])[0]
+        if isinstance(outcome, AgentIRError):
+            raise outcome
+        return outcome
+
+    def add_many(self, items: Iterable[Mapping[str, Any]]) -> list[Record | AgentIRError]:
+        """Store many records, given as the arguments of `add`; one outcome an item, in order. A bad item keeps no other out. Each commit holds up to 1,000 records."""
+        with self._store.namespace(self.namespace, create=self._creates(), analyzer=self._analyzer) as namespace:
+            return list(writing.add_records(self._store, namespace, items))
+
+    def import_(self, items: Iterable[Mapping[str, Any]], progress: Callable[[int], None] | None = None) -> ImportReport:
+        """Store records as `add_many` does, `created_at` included, and count them. `progress` is told how many were seen so far."""
+        added = duplicates = 0
+        failed: list[tuple[str, str]] = []
+        with self._store.namespace(self.namespace, create=self._creates(), analyzer=self._analyzer) as namespace:
+            before = namespace.index.seq
+            for n, (item, outcome) in enumerate(_paired(items, lambda stream: writing.add_records(self._store, namespace, stream)), 1):
+                if isinstance(outcome, AgentIRError):
+                    failed.append((str(item.get("id") or f"#{n}"), str(outcome)))
+                elif outcome.seq > before:
+                    added += 1
+                else:
+                    duplicates += 1
+                if progress is not None:
+                    progress(n)
+        return ImportReport(added, duplicates, failed)
+
+    def update(self, id: str, *, operation_id: str | None = None, **changes: Any) -> Record:
+        """Write a new version of a record: `changes` are arguments of `add`, None clears an optional one. An `as_of` before sees the old version."""
+        with self._store.namespace(self.namespace) as namespace:
+            return writing.update_record(self._store, namespace, id, changes, operation_id)
+
+    def forget(
+        self, where: Mapping[str, Any] | None = None, *, ids: Sequence[str] | None = None, dry_run: bool = False, wait: bool = False, operation_id: str | None = None
+    ) -> ForgetReceipt:
+        """Erase the records that `where` or `ids` name: out of every result when this returns, out of every file within 15 minutes, or before it returns with `wait`.
+
+        An empty filter is refused: `drop` is the verb for leaving. An id that was erased never comes back.
+        """
+        if (where is None) == (ids is None):
+            raise InvalidInputError("give either where or ids; to erase a whole namespace call drop")
+        with self._store.namespace(self.namespace) as namespace:
+            if where is not None:
+                expression = expression_of(where, None, None)
+                if expression == EVERYTHING:
+                    raise InvalidInputError("an empty filter would erase everything; name what to forget, or call drop to erase the namespace")
+                found = listing.matching_ids(namespace, expression)
+            else:
+                assert ids is not None
+                if isinstance(ids, str):
+                    raise InvalidInputError("ids is a string; give a list of ids")
+                with namespace.index.lock:
+                    found = [id for id in dict.fromkeys(ids) if namespace.index.find(check_name(id, "id"))]
+            if dry_run:
+                return ForgetReceipt(tuple(found), hidden=False, purged=False)
+            self._store.writer  # noqa: B018 - raises ReadOnlyError
+            forgotten = writing.forget_ids(self._store, namespace, found, operation_id)
+            if forgotten:
+                self._store.look_after(namespace, purge=True)
+        purged = self._store.maintenance.wait_idle(PURGE_WAIT_S) if wait or not forgotten else False
+        return ForgetReceipt(tuple(forgotten), hidden=True, purged=purged)
+
+    def drop(self, namespace: str | None = None) -> bool:
+        """Delete a whole namespace (default: this one) with all its files; False when there was none."""
+        return self._store.drop(self.namespace if namespace is None else check_namespace(namespace))
+
+    # Reading.
+
+    def search(
+        self,
+        query: str,
+        *,
+        k: int = 10,
+        mode: str = "auto",
+        since: Time | None = None,
+        until: Time | None = None,
+        where: Mapping[str, Any] | None = None,
+        session: str | None = None,
+        role: str | None = None,
+        coverage: str | float = "auto",
+        as_of: Time | None = None,
+        recency: Recency | None = None,
+        importance: float | None = None,
+        min_score: float | None = None,
+        deadline_ms: float | None = None,
+        offset: int = 0,
+        max_tokens: int | None = None,
+        explain: bool = False,
+    ) -> SearchResult:
+        """The `k` best records for `query`, best first, equal scores newer first.
+
+        `since` and `until` are inclusive bounds of `timestamp`; `where`, `session` and `role` filter (see `agentir_ray.lexical.filters`). `recency=(weight, tau)` adds
+        weight * exp(-age / tau) to a hit's score, `importance=weight` adds weight * importance. `as_of` is the query's now: what was written, deleted or superseded later is as if not yet
+        done. `deadline_ms` cuts the search short, and the coverage says so. `max_tokens` cuts the hits to a token budget (4 bytes a token).
+        """
+        request = make_request(
+            query, self._store.clock.now_us(), k=k, offset=offset, mode=mode, since=since, until=until, where=where, session=session, role=role, coverage=coverage, as_of=as_of,
+            recency=recency, importance=importance, min_score=min_score, deadline_ms=deadline_ms, max_tokens=max_tokens, explain=explain,
+        )  # fmt: skip
+        return self._read(lambda namespace: search(namespace, request, self._bm25, self._store.clock))
+
+    def get(self, id: str) -> Record:
+        """The newest version of a record, also when it has expired or was superseded. Raises NotFoundError."""
+        check_name(id, "id")
+        return self._read(lambda namespace: _get(namespace, id))
+
+    def recent(
+        self,
+        limit: int = 20,
+        *,
+        cursor: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        session: str | None = None,
+        role: str | None = None,
+        since: Time | None = None,
+        until: Time | None = None,
+        as_of: Time | None = None,
+    ) -> Page:
+        """Records in time order, newest first."""
+        visibility = visibility_of(self._store.clock.now_us(), since, until, as_of)
+        expression = expression_of(where, session, role)
+        return self._read(lambda namespace: listing.recent(namespace, limit, cursor, visibility, expression))
+
+    def namespaces(self, prefix: str = "") -> list[str]:
+        """Names in the store, in order; `prefix` counts whole segments: "acme" gives "acme" and "acme/x", never "acme-corp"."""
+        self._store.check()
+        return self._store.log.namespaces(prefix)
+
+    def export(self, *, salvage: bool = False) -> Iterator[Record]:
+        """Every record that is not deleted, in the order of the log. `salvage` reads around damage, with a warning for all that it skips."""
+        self._store.check()
+        return transfer.salvage_records(self._store.path, self.namespace) if salvage else transfer.export_records(self._store, self.namespace)
+
+    # Looking after.
+
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Copy the whole store, while it is open, into the new folder `path`."""
+        self._store.check()
+        transfer.backup(self._store, Path(path))
+
+    def verify(self) -> list[Problem]:
+        """Check every byte of the whole store; empty when it is sound."""
+        self._store.check()
+        return health.verify(self._store)
+
+    def stats(self) -> dict[str, Any]:
+        """Figures of the store and, where it exists, of this namespace."""
+        self._store.check()
+        stats: dict[str, Any] = {"store": health.store_stats(self._store)}
+        try:
+            stats["namespace"] = self._read(lambda namespace: health.namespace_stats(self._store, namespace))
+        except NotFoundError:
+            stats["namespace"] = None
+        return stats
+
+    def _creates(self) -> bool:
+        self._store.writer  # noqa: B018 - raises ReadOnlyError
+        return True
+
+    def _read(self, work: Callable[[Namespace], T]) -> T:
+        """Run `work` on the loaded namespace; a segment found damaged is rebuilt from the log, and the work done again."""
+        store = self._store
+        namespace = store.acquire(self.namespace)
+        try:
+            return work(namespace)
+        except DamagedError as error:
+            store.report_damage(namespace, error)
+        finally:
+            store.release(namespace)
+        with store.namespace(self.namespace) as namespace:
+            return work(namespace)
+
+
+def _get(namespace: Namespace, id: str) -> Record:
+    index = namespace.index
+    with index.lock:
+        place = index.current(id)
+        if place is None:
+            raise NotFoundError(f"there is no record {id!r} in namespace {namespace.name!r}")
+        seq = int(place.part.column("seq")[place.doc])
+        stored = place.part.stored
+        return decode_body(stored(place.doc) if callable(stored) else stored[place.doc], seq)
+
+
+def _paired(items: Iterable[Mapping[str, Any]], consume: Callable[[Iterator[Mapping[str, Any]]], Iterable[T]]) -> Iterator[tuple[Mapping[str, Any], T]]:
+    """Each item with its outcome, though outcomes come in groups after their items."""
+    waiting: list[Mapping[str, Any]] = []
+
+    def remembered() -> Iterator[Mapping[str, Any]]:
+        for item in items:
+            waiting.append(item)
+            yield item
+
+    for outcome in consume(remembered()):
+        yield waiting.pop(0), outcome
+
+
+__all__ = ["ImportReport", "Memory"]

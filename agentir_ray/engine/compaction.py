@@ -1,0 +1,135 @@
+"""Rewriting a namespace's files: sealing, merging, purging, rebuilding.
+
+One pattern: build a draft without any lock, write its file durably, swap the manifest, then put the segment in the place of what it was built from, and only then remove the replaced
+files. A crash between any two steps leaves either the old manifest with its files, or the new one with its own (F05); files that no manifest names are removed at the next load.
+
+All of it runs under the namespace's `maintenance` lock; readers and writers are never held up, except for the moments under the index's lock.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from agentir_ray.analysis import get_analyzer
+from agentir_ray.engine.manifest import Manifest, SegmentEntry, decode_manifest
+from agentir_ray.engine.namespace import Namespace, replay
+from agentir_ray.engine.policy import MAX_DEAD, MAX_UNSEALED, choose_merge
+from agentir_ray.lexical.buffer import Buffer
+from agentir_ray.lexical.builder import Draft, build_sections
+from agentir_ray.lexical.index import Index
+from agentir_ray.lexical.merge import draft_segments
+from agentir_ray.lexical.seal import draft_buffer
+from agentir_ray.lexical.segment import Segment
+from agentir_ray.lexical.stored import BlockCache
+from agentir_ray.sections import encode_sections
+from agentir_ray.storage.codec import decode_id
+from agentir_ray.storage.files import SYSTEM_FILES, FileOps, clean_temporary, remove, write_file
+from agentir_ray.storage.protocol import NamespaceState, RecordLog
+
+SUFFIX = ".segment"
+logger = logging.getLogger("agentir_ray")
+
+
+class Compactor:
+    """Rewrites the files of any namespace of a store. `discard` is given the paths that no manifest names any more."""
+
+    def __init__(self, log: RecordLog, cache: BlockCache, discard: Callable[[Sequence[Path]], None], files: FileOps = SYSTEM_FILES) -> None:
+        self._log = log
+        self._cache = cache
+        self._discard = discard
+        self._files = files
+
+    def seal(self, namespace: Namespace) -> None:
+        """Turn the buffer into a segment; afterwards a restart replays only what came meanwhile."""
+        with namespace.maintenance:
+            index = namespace.index
+            with index.lock:
+                if index.sealing is None:
+                    if index.seq == namespace.applied_seq:
+                        return
+                    index.freeze()
+                    namespace.sealing_seq = index.seq
+                buffer = index.sealing
+            assert buffer is not None
+            draft = draft_buffer(buffer, namespace.name, namespace.analyzer.fingerprint)
+            self._replace(namespace, [buffer], draft, namespace.sealing_seq)
+
+    def merge(self, namespace: Namespace) -> bool:
+        """Merge what the policy names; False when there is nothing to merge."""
+        with namespace.maintenance:
+            segments = namespace.index.segments
+            chosen = choose_merge([segment.documents for segment in segments]) or [
+                i for i, segment in enumerate(segments) if segment.documents - segment.live_documents > MAX_DEAD * segment.documents and len(segment.overlay.since_written())
+            ][:1]
+            if not chosen:
+                return False
+            self._merge(namespace, [segments[i] for i in chosen])
+            return True
+
+    def purge(self, namespace: Namespace) -> None:
+        """Rewrite every segment that still holds erased documents. The buffer holds none in any file."""
+        with namespace.maintenance:
+            for segment in namespace.index.segments:
+                if len(segment.overlay.erased()):
+                    self._merge(namespace, [segment])
+
+    def _merge(self, namespace: Namespace, segments: Sequence[Segment]) -> None:
+        self._replace(namespace, segments, draft_segments(segments, namespace.name, namespace.analyzer.fingerprint), namespace.applied_seq)
+
+    def _replace(self, namespace: Namespace, sources: Sequence[Segment | Buffer], draft: Draft, applied_seq: int) -> None:
+        segment = self._write(namespace.folder, namespace.generation + 1, draft)
+        index = namespace.index
+        try:
+            with index.lock:
+                kept = [part for part in index.segments if part not in sources] + ([segment] if segment else [])
+                entries = tuple(SegmentEntry(part.path.name, part.overlay.since_written()) for part in kept)
+            manifest = Manifest(namespace.analyzer.name, applied_seq, entries)
+            namespace.generation = self._log.swap_manifest(namespace.number, namespace.epoch, namespace.generation, manifest.encode())
+        except BaseException:
+            if segment is not None:
+                self._discard([segment.path])
+            raise
+        namespace.applied_seq = applied_seq
+        with index.lock:
+            index.install(sources, segment)
+        replaced = [part for part in sources if isinstance(part, Segment)]
+        self._discard([part.path for part in replaced])
+        for part in replaced:
+            part.release()
+
+    def _write(self, folder: Path, generation: int, draft: Draft) -> Segment | None:
+        if not len(draft.columns["seq"]):
+            return None
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{generation}-{secrets.token_hex(4)}{SUFFIX}"  # the random part: no attempt ever overwrites another's file
+        write_file(str(path), encode_sections(build_sections(draft)), self._files)
+        return Segment(path, self._cache, decode_id)
+
+    def rebuild(self, state: NamespaceState, folder: Path, analyzer_name: str) -> Namespace:
+        """The namespace from the log alone, with new segments; for damaged ones and for another analyzer. Nobody else may use the namespace meanwhile."""
+        analyzer = get_analyzer(analyzer_name)
+        namespace = Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index([], 0), 0)
+        namespace.generation = self._log.swap_manifest(state.number, state.epoch, state.generation, Manifest(analyzer.name).encode())
+        self._discard(list(folder.glob(f"*{SUFFIX}")))
+        for seq in replay(namespace.index, self._log.read(state.number), analyzer):
+            if seq - namespace.applied_seq >= MAX_UNSEALED:
+                self.seal(namespace)
+                while self.merge(namespace):
+                    pass
+        return namespace
+
+    def clean(self, folder: Path, state: NamespaceState) -> None:
+        """Remove what an interrupted rewrite left: files in the namespace's folder that its manifest does not name."""
+        if not folder.is_dir():
+            return
+        clean_temporary(str(folder), self._files)
+        named = {entry.file for entry in decode_manifest(state.manifest, state.name).segments} if state.manifest else set()
+        for path in folder.glob(f"*{SUFFIX}"):
+            if path.name not in named:
+                remove(str(path), self._files)
+
+
+def has_erased(namespace: Namespace) -> bool:
+    """Whether some file of the namespace still holds an erased document."""
+    return any(len(segment.overlay.erased()) for segment in namespace.index.segments)

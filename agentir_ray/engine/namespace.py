@@ -1,0 +1,113 @@
+"""One loaded namespace: its index, and how the log's entries become part of it.
+
+The log is the truth. Loading maps the manifest's segments and replays the rest; afterwards every committed batch is applied in commit order. Only this process writes the namespace, so
+the state in memory is the log's. What rewrites files is in `compaction`.
+"""
+
+import json
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from agentir_ray.analysis import Analyzer, get_analyzer
+from agentir_ray.engine.manifest import Manifest, decode_manifest
+from agentir_ray.engine.prepare import Prepared, index_document
+from agentir_ray.errors import DamagedError
+from agentir_ray.lexical.index import Index
+from agentir_ray.lexical.segment import Segment
+from agentir_ray.lexical.stored import BlockCache
+from agentir_ray.storage.codec import decode_body, decode_id
+from agentir_ray.storage.protocol import Appended, Batch, Entry, EntryKind, NamespaceState, ReadableLog, Status
+
+
+class StaleSegmentError(DamagedError):
+    """A segment's terms are not those that today's analyzer makes. It is rebuilt from the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBatch(Batch):
+    """A batch that knows what to index once it is committed: `prepared` holds one item per entry, None for a FORGET."""
+
+    prepared: Sequence[Prepared | None] = ()
+    namespace: "Namespace | None" = None
+
+
+@dataclass(eq=False)
+class Namespace:
+    """`maintenance` is held by whoever rewrites files; `pins` counts the calls that use this object, which is evicted only at 0. Both `pins` and the last two fields are the store's."""
+
+    name: str
+    number: int
+    epoch: int
+    generation: int
+    folder: Path
+    analyzer: Analyzer
+    index: Index
+    applied_seq: int
+    maintenance: threading.Lock = field(default_factory=threading.Lock)
+    sealing_seq: int = 0  # the last entry in index.sealing
+    damaged: bool = False
+    pins: int = 0
+    accounted_bytes: int = 0
+
+    def apply(self, batch: WriteBatch, appended: Sequence[Appended]) -> None:
+        """Make a committed batch searchable."""
+        index = self.index
+        with index.lock:
+            for entry, prepared, outcome in zip(batch.entries, batch.prepared, appended, strict=True):
+                if outcome.status is not Status.APPENDED:
+                    continue
+                if prepared is None:
+                    index.erase(outcome.seq, entry.erase_ids)
+                elif entry.kind is EntryKind.ADD:
+                    index.add(outcome.seq, prepared.document)
+                else:
+                    index.replace(outcome.seq, prepared.document)
+                index.seq = outcome.seq
+
+    def catch_up(self, log: ReadableLog) -> None:
+        """For a follower: apply what the log holds beyond the index."""
+        entries = list(log.read(self.number, self.index.seq))
+        with self.index.lock:
+            deque(replay(self.index, entries, self.analyzer), maxlen=0)
+
+    @property
+    def unsealed(self) -> int:
+        """Entries that a restart would have to replay."""
+        return self.index.seq - self.applied_seq
+
+    def memory_bytes(self) -> int:
+        return 4_096 + sum(buffer.memory_bytes() for buffer in self.index.buffers)
+
+
+def replay(index: Index, entries: Iterable[Entry], analyzer: Analyzer) -> Iterator[int]:
+    """Apply entries of the log to an index that nobody else writes; yields the sequence number of each, once it is applied."""
+    for entry in entries:
+        if entry.kind is EntryKind.FORGET:
+            index.erase(entry.seq, json.loads(entry.body or b"[]"))
+        elif entry.body is not None:
+            document = index_document(decode_body(entry.body, entry.seq), entry.body, analyzer)
+            if entry.kind is EntryKind.ADD:
+                index.add(entry.seq, document)
+            else:
+                index.replace(entry.seq, document)
+        index.seq = entry.seq
+        yield entry.seq
+
+
+def load(log: ReadableLog, state: NamespaceState, folder: Path, cache: BlockCache, default_analyzer: str) -> Namespace:
+    """The namespace as the log has it. Raises DamagedError when a segment or the log is damaged."""
+    manifest = decode_manifest(state.manifest, state.name) if state.manifest else Manifest(default_analyzer)
+    analyzer = get_analyzer(manifest.analyzer)
+    segments = []
+    for entry in manifest.segments:
+        segment = Segment(folder / entry.file, cache, decode_id)
+        if segment.fingerprint != analyzer.fingerprint:
+            raise StaleSegmentError(f"{segment.path} was written by another version of the analyzer {analyzer.name}")
+        segment.replay(entry.changes)
+        segments.append(segment)
+    index = Index(segments, manifest.applied_seq)
+    deque(replay(index, log.read(state.number, manifest.applied_seq), analyzer), maxlen=0)
+    return Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, index, manifest.applied_seq)

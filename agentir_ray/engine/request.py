@@ -1,0 +1,131 @@
+"""What a search asks, checked: every parameter of `Memory.search` as the value that the engine works with."""
+
+import math
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from agentir_ray.errors import InvalidInputError
+from agentir_ray.lexical.filters import EVERYTHING, Expression, parse_filter
+from agentir_ray.lexical.filters.expression import And
+from agentir_ray.lexical.query import Priors
+from agentir_ray.lexical.search import Visibility
+from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Time, to_time_us
+
+MAX_HITS = 10_000  # of k + offset
+MAX_QUERY_BYTES = 2**20
+MODES = ("auto", "bm25")
+UNITS_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0, "y": 31_557_600.0}
+
+Duration = str | int | float | timedelta
+Recency = tuple[float, Duration]
+
+
+class Request(NamedTuple):
+    query: str
+    k: int
+    offset: int
+    mode: str
+    coverage: str
+    visibility: Visibility
+    expression: Expression
+    priors: Priors
+    min_score: float
+    deadline_ns: int | None
+    max_tokens: int | None
+    explain: bool
+
+
+def make_request(
+    query: object, now_us: int, *, k: int, offset: int, mode: str, since: Time | None, until: Time | None, where: Mapping[str, Any] | None, session: str | None,
+    role: str | None, coverage: str | float, as_of: Time | None, recency: Recency | None, importance: float | None, min_score: float | None, deadline_ms: float | None,
+    max_tokens: int | None, explain: bool,
+) -> Request:  # fmt: skip
+    """Raises InvalidInputError naming the parameter, or InvalidFilterError."""
+    if not isinstance(query, str):
+        raise InvalidInputError(f"query is a {type(query).__name__}; give a string")
+    if len(query) > MAX_QUERY_BYTES:
+        raise InvalidInputError(f"query has {len(query):,} characters; at most {MAX_QUERY_BYTES:,} fit")
+    _whole(k, "k", 1)
+    _whole(offset, "offset", 0)
+    if k + offset > MAX_HITS:
+        raise InvalidInputError(f"k + offset is {k + offset:,}; at most {MAX_HITS:,} hits can be ranked")
+    if mode not in MODES:
+        raise InvalidInputError(f"mode is {mode!r}; this version has {', '.join(MODES)}")
+    return Request(
+        query,
+        k,
+        offset,
+        mode,
+        _coverage(coverage),
+        visibility_of(now_us, since, until, as_of),
+        expression_of(where, session, role),
+        _priors(recency, importance),
+        -math.inf if min_score is None else _number(min_score, "min_score"),
+        None if deadline_ms is None else round(_number(deadline_ms, "deadline_ms", positive=True) * 1e6),
+        None if max_tokens is None else _whole(max_tokens, "max_tokens", 1),
+        explain,
+    )
+
+
+def visibility_of(now_us: int, since: Time | None, until: Time | None, as_of: Time | None) -> Visibility:
+    since_us = MIN_TIME_US if since is None else to_time_us(since, "since")
+    until_us = MAX_TIME_US if until is None else to_time_us(until, "until")
+    if as_of is None:
+        return Visibility(now_us, since_us=since_us, until_us=until_us)
+    as_of_us = to_time_us(as_of, "as_of")
+    return Visibility(as_of_us, as_of_us, since_us, until_us)
+
+
+def expression_of(where: Mapping[str, Any] | None, session: str | None, role: str | None) -> Expression:
+    """`where`, `session` and `role` must all hold."""
+    if session is None and role is None:
+        return EVERYTHING if where is None else parse_filter(where)
+    named = {name: {"eq": value} for name, value in (("session", session), ("role", role)) if value is not None}
+    expression = parse_filter(named)
+    return And((expression, parse_filter(where))) if where else expression
+
+
+def duration_us(value: Duration, name: str) -> float:
+    """Microseconds of "30d", "12h", a timedelta, or a number of seconds."""
+    if isinstance(value, timedelta):
+        seconds = value.total_seconds()
+    elif isinstance(value, str):
+        try:
+            seconds = float(value[:-1]) * UNITS_S[value[-1:]]
+        except (ValueError, KeyError):
+            raise InvalidInputError(f"{name} is {value!r}; give a number with one of the units {', '.join(UNITS_S)}, such as 30d") from None
+    else:
+        seconds = _number(value, name)
+    if not 0 < seconds < math.inf:
+        raise InvalidInputError(f"{name} is {value!r}; give a positive duration")
+    return seconds * 1e6
+
+
+def _priors(recency: Recency | None, importance: float | None) -> Priors:
+    weight, tau_us = 0.0, 1.0
+    if recency is not None:
+        if not isinstance(recency, tuple | list) or len(recency) != 2:
+            raise InvalidInputError(f"recency is {recency!r}; give (weight, tau), such as (0.5, '30d')")
+        weight, tau_us = _number(recency[0], "the weight of recency", positive=True), duration_us(recency[1], "tau of recency")
+    return Priors(weight, tau_us, 0.0 if importance is None else _number(importance, "the weight of importance", positive=True))
+
+
+def _coverage(coverage: str | float) -> str:
+    if isinstance(coverage, str) and coverage in ("exact", "auto"):
+        return coverage
+    if isinstance(coverage, bool) or not isinstance(coverage, int | float) or not 0.0 < coverage < 1.0:
+        raise InvalidInputError(f"coverage is {coverage!r}; give 'exact', 'auto' or a probability between 0 and 1")
+    return str(float(coverage))
+
+
+def _whole(value: object, name: str, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise InvalidInputError(f"{name} is {value!r}; give a whole number from {least} on")
+    return value
+
+
+def _number(value: object, name: str, positive: bool = False) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or (positive and value < 0):
+        raise InvalidInputError(f"{name} is {value!r}; give a {'finite number from 0 on' if positive else 'finite number'}")
+    return float(value)

@@ -1,0 +1,337 @@
+"""A store: one folder, one database, one writing process, many namespaces.
+
+    <store>/LOCK            flock of the writer, naming pid and host
+    <store>/log.sqlite3     the record log, with its -wal and -shm
+    <store>/segments/<n>/   the segment files of namespace number n
+
+Namespaces are loaded when first used and evicted, least recently used first, when their memory exceeds the budget: nothing is lost, their log is the truth. Opening reads no namespace at
+all, so it costs the same with ten of them as with ten thousand (F12, F20).
+"""
+
+import logging
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from agentir_ray.analysis import DEFAULT_ANALYZER
+from agentir_ray.clock import Clock
+from agentir_ray.engine.compaction import Compactor
+from agentir_ray.engine.maintenance import Maintenance
+from agentir_ray.engine.manifest import Manifest, decode_manifest
+from agentir_ray.engine.namespace import Namespace, WriteBatch, load
+from agentir_ray.engine.policy import MAX_UNSEALED, SEAL_AT
+from agentir_ray.errors import DamagedError, NotFoundError, ReadOnlyError, StoreClosedError
+from agentir_ray.lexical.stored import BlockCache
+from agentir_ray.storage.files import SYSTEM_FILES, FileOps, remove
+from agentir_ray.storage.filesystem import check_local, check_writable
+from agentir_ray.storage.fork import ForkGuard
+from agentir_ray.storage.group_commit import GroupCommitter
+from agentir_ray.storage.lock import StoreLock
+from agentir_ray.storage.protocol import Batch, CommitResult, NamespaceState, ReadableLog
+from agentir_ray.storage.sqlite_log import SqliteLog
+from agentir_ray.storage.sqlite_reader import SqliteReader
+
+DATABASE = "log.sqlite3"
+MEMORY_BUDGET_BYTES = 256 * 2**20
+FOLLOW_EVERY_NS = 250_000_000  # a reader in another process lags at most this long behind the log, plus what catching up takes
+RELOADS = 5  # a follower reads the manifest again this often when the files it names were merged away meanwhile
+
+Durability = Literal["full", "process"]
+logger = logging.getLogger("agentir_ray")
+
+
+class Store:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Clock,
+        read_only: bool = False,
+        create: bool = True,
+        durability: Durability = "full",
+        memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
+        background: bool = True,
+        vfs: str | None = None,
+        files: FileOps = SYSTEM_FILES,
+    ) -> None:
+        """`background=False` leaves sealing and merging to the writers (tests, one-shot commands). `vfs` and `files` are for tests that cut the power."""
+        self.path = path
+        self.clock = clock
+        self.read_only = read_only
+        self.cache = BlockCache(memory_budget_bytes // 8)
+        self.memory_budget_bytes = memory_budget_bytes
+        self._files = files
+        self._guard = ForkGuard()
+        self._closed = False
+        self._lock = threading.Condition()
+        self._loaded: OrderedDict[str, Namespace] = OrderedDict()
+        self._loading: set[str] = set()
+        self._memory_bytes = 0
+        self._checked_ns: weakref.WeakKeyDictionary[Namespace, int] = weakref.WeakKeyDictionary()
+        self._keeping_files = 0
+        self._discarded: list[Path] = []
+
+        if not (path / DATABASE).exists() and (read_only or not create):
+            raise NotFoundError(f"there is no store at {path}; add a record to create it, or name another folder")
+        if not read_only:
+            path.mkdir(parents=True, exist_ok=True)
+        check_local(path)
+        self.log: ReadableLog
+        if read_only:
+            self.log = SqliteReader(path / DATABASE, vfs=vfs)
+            return
+        check_writable(path)
+        self._store_lock = StoreLock(path)
+        try:
+            self._writer = SqliteLog(path / DATABASE, clock=clock, durability="power" if durability == "full" else "process", vfs=vfs, files=files)
+        except BaseException:
+            self._store_lock.release()
+            raise
+        self.log = self._writer
+        self.compactor = Compactor(self._writer, self.cache, self._discard, files)
+        self._committer = GroupCommitter(self._writer, self._apply)
+        self.maintenance = Maintenance(self._writer, self.compactor, self.release, background)
+
+    @property
+    def writer(self) -> SqliteLog:
+        """The log, for writing. Raises ReadOnlyError on a store that was opened to read."""
+        if self.read_only:
+            raise ReadOnlyError(f"the store at {self.path} was opened read-only; open it with read_only=False to write")
+        return self._writer
+
+    def check(self) -> None:
+        self._guard.check()
+        if self._closed:
+            raise StoreClosedError(f"the store at {self.path} was closed; open it again")
+
+    def close(self) -> None:
+        """Stop maintenance and let go of all files. Idempotent, and harmless in a forked child."""
+        if self._closed or self._guard.forked:
+            return
+        self._closed = True
+        if self.read_only:
+            self.log.close()
+            return
+        self.maintenance.stop()
+        self._writer.close()
+        self._store_lock.release()
+
+    # Namespaces.
+
+    def folder(self, number: int) -> Path:
+        return self.path / "segments" / str(number)
+
+    @contextmanager
+    def namespace(self, name: str, *, create: bool = False, analyzer: str | None = None) -> Iterator[Namespace]:
+        """The loaded namespace, kept loaded while the block runs. Raises NotFoundError if there is none and it is not to be created."""
+        namespace = self.acquire(name, create=create, analyzer=analyzer)
+        try:
+            yield namespace
+        finally:
+            self.release(namespace)
+
+    def acquire(self, name: str, *, create: bool = False, analyzer: str | None = None) -> Namespace:
+        """`namespace` without the block, for the hot path: whoever acquires must release."""
+        self.check()
+        with self._lock:
+            while name in self._loading:
+                self._lock.wait()
+            namespace = self._loaded.get(name)
+            if namespace is not None and not namespace.damaged and (analyzer is None or analyzer == namespace.analyzer.name) and not self._is_stale(namespace):
+                self._loaded.move_to_end(name)
+                namespace.pins += 1
+                return namespace
+            self._loading.add(name)
+            if namespace is not None:  # to be loaded anew: wait until nobody uses the old one
+                del self._loaded[name]
+                self._memory_bytes -= namespace.accounted_bytes
+                while namespace.pins:
+                    self._lock.wait()
+        try:
+            namespace = self._load(name, create, analyzer, rebuild=namespace is not None and namespace.damaged)
+        except BaseException:
+            with self._lock:
+                self._loading.discard(name)
+                self._lock.notify_all()
+            raise
+        with self._lock:
+            self._loaded[name] = namespace
+            namespace.pins = 1
+            namespace.accounted_bytes = namespace.memory_bytes()
+            self._memory_bytes += namespace.accounted_bytes
+            self._loading.discard(name)
+            self._evict()
+            self._lock.notify_all()
+        return namespace
+
+    def release(self, namespace: Namespace) -> None:
+        with self._lock:
+            namespace.pins -= 1
+            if not namespace.pins and (self._loading or namespace.name not in self._loaded):
+                self._lock.notify_all()
+
+    def _load(self, name: str, create: bool, analyzer: str | None, rebuild: bool) -> Namespace:
+        if self.read_only:
+            return self._follow(name)
+        state = self.log.state(name)
+        if state is None:
+            if not create:
+                raise NotFoundError(f"there is no namespace {name!r} in {self.path}; `agentir stats` lists what is there")
+            state = self._writer.claim(name)
+            if analyzer is not None and analyzer != DEFAULT_ANALYZER:
+                generation = self._writer.swap_manifest(state.number, state.epoch, state.generation, Manifest(analyzer).encode())
+                state = self._writer.claim(name)
+                assert state.generation == generation
+        else:
+            state = self._writer.claim(name)
+        folder = self.folder(state.number)
+        wanted = analyzer or DEFAULT_ANALYZER
+        try:
+            present = decode_manifest(state.manifest, name).analyzer if state.manifest else DEFAULT_ANALYZER
+            wanted = analyzer or present
+            if not rebuild and wanted == present:
+                self.compactor.clean(folder, state)
+                return load(self.log, state, folder, self.cache, DEFAULT_ANALYZER)
+        except DamagedError as error:
+            logger.warning("%s; rebuilding namespace %s from the log", error, name)
+        return self.compactor.rebuild(state, folder, wanted)
+
+    def _follow(self, name: str) -> Namespace:
+        for attempt in range(RELOADS):
+            state = self.log.state(name)
+            if state is None:
+                raise NotFoundError(f"there is no namespace {name!r} in {self.path}")
+            try:
+                namespace = load(self.log, state, self.folder(state.number), self.cache, DEFAULT_ANALYZER)
+                self._checked_ns[namespace] = self.clock.monotonic_ns()
+                return namespace
+            except DamagedError:
+                # The writer may have merged the files away since we read the manifest; then there is a newer one.
+                now = self.log.state(name)
+                if now is None or now.generation == state.generation or attempt == RELOADS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _is_stale(self, namespace: Namespace) -> bool:
+        """Bring a follower's namespace up to date; True when it must be loaded anew, because its segments were replaced."""
+        if not self.read_only:
+            return False
+        now_ns = self.clock.monotonic_ns()
+        if now_ns - self._checked_ns[namespace] < FOLLOW_EVERY_NS:
+            return False
+        self._checked_ns[namespace] = now_ns
+        state = self.log.state(namespace.name)
+        if state is None or (state.number, state.generation) != (namespace.number, namespace.generation):
+            return True
+        namespace.catch_up(self.log)
+        return False
+
+    def _evict(self) -> None:
+        """Let idle namespaces go until the rest fits the budget; the caller holds the lock."""
+        for name in list(self._loaded):
+            if self._memory_bytes <= self.memory_budget_bytes:
+                return
+            namespace = self._loaded[name]
+            if not namespace.pins:
+                del self._loaded[name]
+                self._memory_bytes -= namespace.accounted_bytes
+
+    def report_damage(self, namespace: Namespace, error: DamagedError) -> None:
+        """A search met a damaged file: the next use of the namespace rebuilds it. Raises the error where that cannot be."""
+        if self.read_only:
+            raise error
+        logger.warning("%s; rebuilding namespace %s from the log", error, namespace.name)
+        namespace.damaged = True
+
+    def memory_bytes(self) -> int:
+        with self._lock:
+            return self._memory_bytes + self.cache.held_bytes
+
+    def loaded_namespaces(self) -> int:
+        return len(self._loaded)
+
+    # Writing.
+
+    def submit(self, batch: WriteBatch) -> CommitResult:
+        """Commit a batch, durably, and make it searchable. The caller has acquired the namespace."""
+        namespace = batch.namespace
+        assert namespace is not None
+        if namespace.unsealed >= MAX_UNSEALED:
+            self.compactor.seal(namespace)
+        result = self._committer.submit(batch)
+        if namespace.unsealed >= SEAL_AT:
+            self.look_after(namespace)
+        with self._lock:
+            bytes_now = namespace.memory_bytes()
+            self._memory_bytes += bytes_now - namespace.accounted_bytes
+            namespace.accounted_bytes = bytes_now
+            if self._memory_bytes > self.memory_budget_bytes:
+                self._evict()
+        return result
+
+    def look_after(self, namespace: Namespace, *, purge: bool = False) -> None:
+        """Have maintenance look at the namespace, which stays loaded until it has."""
+        with self._lock:
+            namespace.pins += 1
+        self.maintenance.request(namespace, purge=purge)
+
+    @staticmethod
+    def _apply(batch: Batch, result: CommitResult) -> None:
+        assert isinstance(batch, WriteBatch) and batch.namespace is not None
+        batch.namespace.apply(batch, result.appended)
+
+    def drop(self, name: str) -> bool:
+        """Delete a namespace with all its records and files. False when there was none."""
+        writer = self.writer
+        with self._lock:
+            while name in self._loading:
+                self._lock.wait()
+            self._loading.add(name)
+            namespace = self._loaded.pop(name, None)
+            if namespace is not None:
+                self._memory_bytes -= namespace.accounted_bytes
+                while namespace.pins:
+                    self._lock.wait()
+        try:
+            state: NamespaceState | None = self.log.state(name)
+            if state is None:
+                return False
+            writer.drop(name)
+            folder = self.folder(state.number)
+            if folder.is_dir():
+                for path in folder.iterdir():
+                    remove(str(path), self._files)
+                folder.rmdir()
+            return True
+        finally:
+            with self._lock:
+                self._loading.discard(name)
+                self._lock.notify_all()
+
+    # Files.
+
+    def _discard(self, paths: Sequence[Path]) -> None:
+        """Unlink replaced segment files; readers that still map them keep their content."""
+        with self._lock:
+            if self._keeping_files:
+                self._discarded += paths
+                return
+        for path in paths:
+            remove(str(path), self._files)
+
+    @contextmanager
+    def keep_files(self) -> Iterator[None]:
+        """Unlink nothing while the block runs, so that a copy of what the manifests name is complete."""
+        with self._lock:
+            self._keeping_files += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._keeping_files -= 1
+                paths, self._discarded = ([], self._discarded) if self._keeping_files else (self._discarded, [])
+            self._discard(paths)

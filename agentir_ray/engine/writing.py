@@ -1,0 +1,132 @@
+"""The verbs that write: add, update, forget. All records, from whatever caller or importer, go through `add_records` (F10).
+
+Failures are per record: one bad record of many does not keep the others out (F04).
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from agentir_ray.engine.namespace import Namespace, WriteBatch
+from agentir_ray.engine.prepare import FIELDS, Prepared, check_name, prepare, prepare_record
+from agentir_ray.engine.store import Store
+from agentir_ray.errors import AgentIRError, ConflictError, ErasedError, InvalidInputError, NotFoundError
+from agentir_ray.storage.codec import decode_body
+from agentir_ray.storage.protocol import Appended, EntryKind, NewEntry, Status
+from agentir_ray.types import Record
+
+COMMIT_RECORDS = 1_000  # records of one commit: large enough that its sync is cheap a record, small enough that searches see them soon and other writers need not wait long
+COMMIT_BYTES = 8 * 2**20
+FORGET_IDS = 10_000  # ids of one FORGET entry
+UPDATE_ATTEMPTS = 8
+
+Outcome = Record | AgentIRError
+
+
+def add_records(store: Store, namespace: Namespace, items: Iterable[Mapping[str, Any]]) -> Iterable[Outcome]:
+    """Yield one outcome an item, in order: the record (the first one, for a retry), or why it was not stored."""
+    writer = store.writer
+    pending: list[Prepared | AgentIRError] = []
+    size = 0
+    seen: set[str] = set()
+    for item in items:
+        try:
+            prepared: Prepared | AgentIRError = prepare_record(item, namespace.analyzer, store.clock.now_us())
+            assert isinstance(prepared, Prepared)
+            superseded = prepared.record.supersedes
+            if superseded is not None and superseded not in seen and writer.find(namespace.number, superseded) is None:
+                prepared = NotFoundError(f"record {prepared.record.id!r} supersedes {superseded!r}, which is not in namespace {namespace.name!r}")
+            else:
+                size += len(prepared.entry.body)
+                seen.add(prepared.record.id)
+        except AgentIRError as error:
+            prepared = error
+        pending.append(prepared)
+        if len(pending) >= COMMIT_RECORDS or size >= COMMIT_BYTES:
+            yield from _commit(store, namespace, pending)
+            pending, size = [], 0
+            seen.clear()
+    if pending:
+        yield from _commit(store, namespace, pending)
+
+
+def _commit(store: Store, namespace: Namespace, pending: Sequence[Prepared | AgentIRError]) -> Iterable[Outcome]:
+    valid = [item for item in pending if isinstance(item, Prepared)]
+    appended: Iterable[Appended] = ()
+    if valid:
+        batch = WriteBatch(namespace.number, namespace.epoch, [item.entry for item in valid], prepared=valid, namespace=namespace)
+        appended = iter(store.submit(batch).appended)
+    outcomes = iter(appended)
+    for item in pending:
+        yield _outcome(store, namespace, item, next(outcomes)) if isinstance(item, Prepared) else item
+
+
+def _outcome(store: Store, namespace: Namespace, item: Prepared, appended: Appended) -> Outcome:
+    record = item.record
+    if appended.status is Status.APPENDED:
+        return replace(record, seq=appended.seq)
+    if appended.status is Status.ERASED:
+        return ErasedError(f"record {record.id!r} was erased; an erased id does not come back: use a new one")
+    stored = store.log.find(namespace.number, record.id)
+    if stored is None or stored.body is None:
+        return ErasedError(f"record {record.id!r} was erased; an erased id does not come back: use a new one")
+    first = decode_body(stored.body, stored.seq)
+    # The digest is of what the caller gave; a record that was exported and comes back now gives all its fields.
+    if appended.status is Status.DUPLICATE or replace(first, created_at_us=record.created_at_us, seq=0) == record:
+        return first
+    return ConflictError(f"id {record.id!r} is taken by a record with other content; use another id, or update it")
+
+
+def update_record(store: Store, namespace: Namespace, id: str, changes: Mapping[str, Any], operation_id: str | None) -> Record:
+    """Write a new version of a record. Tried again when another caller changed the record meanwhile."""
+    unknown = changes.keys() - (FIELDS - {"id", "created_at"})
+    if unknown:
+        raise InvalidInputError(f"{sorted(map(str, unknown))[0]!r} cannot be updated; a record has {', '.join(sorted(FIELDS - {'id', 'created_at'}))}")
+    check_name(id, "id")
+    operation = None if operation_id is None else check_name(operation_id, "operation_id")
+    writer = store.writer
+    for _ in range(UPDATE_ATTEMPTS):
+        stored = writer.find(namespace.number, id)
+        if stored is None:
+            raise NotFoundError(f"there is no record {id!r} in namespace {namespace.name!r}")
+        if stored.body is None:
+            raise ErasedError(f"record {id!r} was erased")
+        present = decode_body(stored.body, stored.seq)
+        # A clock that was set back must not make the new version older than the one it replaces.
+        now_us = max(store.clock.now_us(), present.created_at_us)
+        fields = {
+            "id": id, "text": present.text, "timestamp": present.timestamp_us, "importance": present.importance, "session": present.session, "role": present.role,
+            "metadata": present.metadata, "expires_at": present.expires_at_us, "supersedes": present.supersedes,
+        } | dict(changes)  # fmt: skip
+        checked = prepare_record(fields, namespace.analyzer, now_us)
+        prepared = prepare(checked.record, namespace.analyzer, stored.version + 1, checked.record.timestamp_us)
+        batch = WriteBatch(
+            namespace.number, namespace.epoch, [prepared.entry], operation, prepared.entry.body, prepared=[prepared], namespace=namespace
+        )
+        result = store.submit(batch)
+        if result.operation_result is not None:
+            done = decode_body(result.operation_result, 0)
+            newest = writer.find(namespace.number, id)
+            return replace(done, seq=0 if newest is None else newest.seq)
+        appended = result.appended[0]
+        if appended.status in (Status.APPENDED, Status.DUPLICATE):
+            return replace(prepared.record, seq=appended.seq)
+    raise ConflictError(f"record {id!r} is being changed by others all the time; call again")
+
+
+def forget_ids(store: Store, namespace: Namespace, ids: Sequence[str], operation_id: str | None) -> Sequence[str]:
+    """Erase records by id, in one commit; returns the ids (those of the first call, for a repeated operation). Hidden when this returns."""
+    operation = None if operation_id is None else check_name(operation_id, "operation_id")
+    now_us = store.clock.now_us()
+    entries = []
+    for start in range(0, len(ids), FORGET_IDS):
+        chunk = tuple(ids[start : start + FORGET_IDS])
+        entries.append(NewEntry(EntryKind.FORGET, None, 0, now_us, now_us, b"", json.dumps(chunk, ensure_ascii=False).encode(), chunk))
+    if not entries and operation is None:
+        return ids
+    batch = WriteBatch(
+        namespace.number, namespace.epoch, entries, operation, json.dumps(list(ids), ensure_ascii=False).encode(), prepared=[None] * len(entries), namespace=namespace
+    )
+    result = store.submit(batch)
+    return ids if result.operation_result is None else list(json.loads(result.operation_result))
