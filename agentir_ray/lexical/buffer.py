@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from agentir_ray.kernels.growing import append_postings, find_tf
 from agentir_ray.lexical.document import IndexedDocument
+from agentir_ray.lexical.filters.keys import EXISTS, field_key
 from agentir_ray.types import NEVER_US
 
 Array = npt.NDArray[Any]
-MAX_DOCUMENTS = 65_536  # documents are numbered in 16 bits while they are scored
+SUPERSEDES_SOME = field_key("supersedes") + EXISTS
 _FIRST_CAPACITY = 64
 
 
@@ -42,7 +43,7 @@ class BufferView(NamedTuple):
 
     def tf(self, term: int, doc: int) -> int:
         """tf of the `term`-th asked term in `doc`."""
-        return int(find_tf(self.head[term], doc, self.posting_doc, self.posting_tf, self.posting_next))
+        return int(find_tf(int(self.head[term]), doc, self.posting_doc, self.posting_tf, self.posting_next))
 
 
 class Buffer:
@@ -58,6 +59,7 @@ class Buffer:
         self.key_docs: dict[bytes, list[int]] = {}
         self.sorted_keys: list[bytes] = []
         self._postings = 0
+        self._viewed = False
         self.length = np.empty(_FIRST_CAPACITY, np.int64)
         self.seq = np.empty(_FIRST_CAPACITY, np.int64)
         self.timestamp = np.empty(_FIRST_CAPACITY, np.int64)
@@ -73,6 +75,7 @@ class Buffer:
         self.posting_term = np.empty(1024, np.int32)
         self.posting_tf = np.empty(1024, np.int32)
         self.posting_next = np.empty(1024, np.int32)
+        # The last place of both stands for a term that is not there, so that number -1 finds it.
         self._head = np.full(512, -1, np.int32)
         self.df = np.zeros(512, np.int32)
 
@@ -112,8 +115,8 @@ class Buffer:
     def _number_terms(self, terms: tuple[str, ...]) -> Array:
         known = self.term_number
         numbers = [known.setdefault(term, len(known)) for term in terms]
-        if len(known) > len(self._head):
-            size = max(2 * len(self._head), len(known))
+        if len(known) >= len(self._head):
+            size = max(2 * len(self._head), len(known) + 1)
             self._head = _resized(self._head, size, -1)
             self.df = _resized(self.df, size, 0)
         return np.array(numbers, np.int32)
@@ -132,7 +135,7 @@ class Buffer:
             setattr(self, name, _resized(getattr(self, name), size, 0))
 
     def delete(self, doc: int, seq: int, at_us: int) -> None:
-        """Hide a document from snapshots of `seq` and later; the statistics lose it. An earlier `at_us` of a second call wins (erasure after deletion)."""
+        """Hide a document from snapshots of `seq` and later; the statistics lose it. Of two calls the earlier `at_us` holds (an erasure after a deletion)."""
         if self.deleted_seq[doc] == NEVER_US:
             self.live_documents -= 1
             self.live_length -= int(self.length[doc])
@@ -141,23 +144,35 @@ class Buffer:
             self.deleted_at[doc] = at_us
             self.deleted_seq[doc] = seq
         elif at_us < self.deleted_at[doc]:
+            self._own_overlay()
             self.deleted_at[doc] = at_us
 
+    def delete_all(self, docs: Sequence[int], seq: int, at_us: int) -> None:
+        for doc in docs:
+            self.delete(doc, seq, at_us)
+
     def supersede(self, doc: int, seq: int, at_us: int) -> None:
+        """`seq` and `at_us` NEVER_US: it is superseded no more."""
+        if self.superseded_seq[doc] != NEVER_US:
+            self._own_overlay()
         self.superseded_at[doc] = at_us
         self.superseded_seq[doc] = seq
 
-    def document_frequency(self, term: str) -> int:
-        number = self.term_number.get(term)
-        return 0 if number is None else int(self.df[number])
+    def _own_overlay(self) -> None:
+        """Before a change of a change: some reader may hold the arrays (see lexical.overlay)."""
+        if self._viewed:
+            for name in ("deleted_seq", "deleted_at", "superseded_seq", "superseded_at"):
+                setattr(self, name, getattr(self, name).copy())
+            self._viewed = False
 
-    def view(self, terms: Iterable[str]) -> BufferView:
-        """What a reader of `terms` needs; call under the namespace's lock."""
+    def view(self, terms: Iterable[str]) -> tuple[BufferView, list[int]]:
+        """What a reader of `terms` needs, and how many live documents hold each; call under the namespace's lock."""
         number = self.term_number.get
-        head = np.array([-1 if (n := number(term)) is None else self._head[n] for term in terms], np.int64)
-        return BufferView(
+        numbers = [number(term, -1) for term in terms]
+        self._viewed = True
+        view = BufferView(
             self.documents,
-            head,
+            self._head.take(numbers),
             self.posting_doc,
             self.posting_tf,
             self.posting_next,
@@ -173,6 +188,7 @@ class Buffer:
             self.superseded_at,
             self.stored,
         )
+        return view, self.df.take(numbers).tolist()
 
     # What a filter asks (lexical/filters); call under the namespace's lock.
 
@@ -194,6 +210,11 @@ class Buffer:
     def column(self, name: str) -> Array:
         column: Array = getattr(self, name)
         return column[: self.documents]
+
+    @property
+    def supersedes_some(self) -> bool:
+        """Whether some document supersedes a record."""
+        return SUPERSEDES_SOME in self.key_docs
 
     def documents_of_id(self, id: str) -> Sequence[int]:
         return self.id_docs.get(id, ())

@@ -4,8 +4,10 @@ It owns the one short lock of the namespace. Writers (one at a time: the engine 
 knows no log and no manifest: the engine tells it what was committed, and hands it segments that are already durable.
 """
 
+import itertools
 import threading
 from collections.abc import Callable, Sequence
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +17,9 @@ from agentir_ray.kernels.bitmap import Words
 from agentir_ray.lexical.buffer import Buffer, BufferView
 from agentir_ray.lexical.document import IndexedDocument
 from agentir_ray.lexical.filters import EVERYTHING, Expression, evaluate
-from agentir_ray.lexical.filters.keys import field_key, scalar_key
-from agentir_ray.lexical.filters.ranges import single
-from agentir_ray.lexical.overlay import ERASED_AT
+from agentir_ray.lexical.filters.keys import STRING, field_key, scalar_key
+from agentir_ray.lexical.filters.ranges import prefix_range, single
+from agentir_ray.lexical.overlay import ERASED_AT, Changes
 from agentir_ray.lexical.query import Statistics
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.strings import hashes, pack_strings
@@ -35,40 +37,51 @@ class Place(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A consistent look at the index for one query. `ordinals` holds one array a segment; `buffer_filters` one bitmap a buffer (empty: no filter)."""
+    """A consistent look at the index for one query. `ordinals` and `changes` hold one entry a segment; `buffer_filters` one bitmap a buffer (empty: no filter). Empty buffers are left out."""
 
     seq: int
     statistics: Statistics
     segments: tuple[Segment, ...]
     ordinals: tuple[Array, ...]
+    changes: tuple[Changes, ...]
     buffers: tuple[BufferView, ...]
     buffer_filters: tuple[Words, ...]
 
 
 class _Directory:
-    """Where terms lie in a fixed list of segments, and how many of their live documents hold them; filled as queries ask. A change of segments or a deletion in one starts a new one."""
+    """Where terms lie in a fixed list of segments, and how many of their live documents hold them; filled as queries ask.
 
-    def __init__(self, segments: tuple[Segment, ...]) -> None:
+    A change of segments starts a new one. So does a deletion in one of them, but that takes over what it knows of places: only frequencies changed.
+    """
+
+    def __init__(self, segments: tuple[Segment, ...], before: "_Directory | None" = None) -> None:
         self.segments = segments
-        self._known: dict[str, tuple[tuple[int, ...], int]] = {}
+        self._places: dict[str, tuple[int, ...]] = {} if before is None else before._places
+        self._df: dict[str, int] = {}
 
-    def look_up(self, terms: Sequence[str]) -> list[tuple[tuple[int, ...], int]]:
-        """Per term: its ordinal in each segment (-1: none), and its document frequency in all."""
-        known = self._known
+    def look_up(self, terms: Sequence[str]) -> tuple[tuple[Array, ...], list[int]]:
+        """Per segment the ordinals of the terms (int64, -1: not there), and per term its document frequency in all segments."""
         try:
-            return [known[term] for term in terms]
+            df = [self._df[term] for term in terms]
+            places = [self._places[term] for term in terms]
         except KeyError:
-            pass
+            places = self._find(terms)
+            df = [sum(segment.document_frequency(t) for segment, t in zip(self.segments, place, strict=True) if t >= 0) for place in places]
+            self._df.update(zip(terms, df, strict=True))
+        if len(self.segments) == 1:
+            return (np.array([place[0] for place in places], np.int64),), df
+        return tuple(np.array(places, np.int64).reshape(len(places), len(self.segments)).T.copy()), df
+
+    def _find(self, terms: Sequence[str]) -> list[tuple[int, ...]]:
+        known = self._places
         missing = [term for term in terms if term not in known]
         if len(known) + len(missing) > MAX_KNOWN_TERMS:
-            known = self._known = {}
-            missing = list(terms)
+            known, missing = {}, list(terms)
+            self._df, self._places = {}, known
         strings = pack_strings([term.encode(errors="surrogatepass") for term in missing])
         hashed = hashes(strings)
         columns = [segment.ordinals(strings, hashed).tolist() for segment in self.segments]
-        for i, term in enumerate(missing):
-            ordinals = tuple(column[i] for column in columns)
-            known[term] = ordinals, sum(segment.document_frequency(t) for segment, t in zip(self.segments, ordinals, strict=True) if t >= 0)
+        known.update(zip(missing, zip(*columns, strict=True) if columns else itertools.repeat(()), strict=False))
         return [known[term] for term in terms]
 
 
@@ -105,31 +118,37 @@ class Index:
         """What a query of these terms reads. The look-up of the terms in the segments runs before the lock is taken."""
         while True:
             directory = self._directory
-            found = directory.look_up(terms)
+            ordinals, df = directory.look_up(terms)
+            documents = length = 0
+            views, filters = [], []
             with self.lock:
                 if directory is not self._directory:
                     continue
-                buffers = self.buffers
-                df = [entry[1] for entry in found]
-                for buffer in buffers:
+                for segment in directory.segments:
+                    documents += segment.live_documents
+                    length += segment.live_length
+                changes = tuple([segment.overlay.view() for segment in directory.segments])
+                for buffer in self.buffers:
                     if buffer.documents:
-                        df = [sealed + buffer.document_frequency(term) for sealed, term in zip(df, terms, strict=True)]
-                parts: list[Segment | Buffer] = [*directory.segments, *buffers]
-                statistics = Statistics(sum(part.live_documents for part in parts), sum(part.live_length for part in parts), tuple(df))
-                views = tuple(buffer.view(terms) for buffer in buffers)
-                filters = tuple(_NO_FILTER if expression is EVERYTHING else evaluate(expression, buffer) for buffer in buffers)
+                        documents += buffer.live_documents
+                        length += buffer.live_length
+                        view, df_here = buffer.view(terms)
+                        df = list(map(add, df, df_here))
+                        views.append(view)
+                        filters.append(NO_FILTER if expression is EVERYTHING else evaluate(expression, buffer))
                 seq = self.seq
-            ordinals = np.array([entry[0] for entry in found], np.int64).reshape(len(found), len(directory.segments)).T
-            return Snapshot(seq, statistics, directory.segments, tuple(np.ascontiguousarray(row) for row in ordinals), views, filters)
+            return Snapshot(seq, Statistics(documents, length, tuple(df)), directory.segments, ordinals, changes, tuple(views), tuple(filters))
 
     def find(self, id: str) -> list[Place]:
         """Every version of the record that was not erased, oldest first."""
-        return [
-            Place(part, doc)
-            for part in self.parts
-            for doc in part.documents_of_id(id)
-            if not (isinstance(part, Buffer) or len(part.overlay.deleted_at)) or _overlay(part)[1][doc] != ERASED_AT
-        ]
+        return [place for place in self._versions(id) if not _is_erased(place)]
+
+    def _versions(self, id: str) -> list[Place]:
+        """Every version that some part holds, oldest first."""
+        places = [Place(part, doc) for part in self.parts for doc in part.documents_of_id(id)]
+        if len(places) > 1:
+            places.sort(key=_seq)
+        return places
 
     def current(self, id: str) -> Place | None:
         """The version that is not deleted, if any."""
@@ -142,10 +161,13 @@ class Index:
     # Writing; the caller holds the lock.
 
     def add(self, seq: int, document: IndexedDocument) -> None:
-        self.buffer.add(seq, document)
+        """Add a document. Supersession needs no order: it may name a record that comes later."""
+        doc = self.buffer.add(seq, document)
         if document.supersedes is not None:
             for place in self.find(document.supersedes):
                 self._mark_superseded(place, seq, document.created_at_us)
+        for superseding_seq, at_us in self._superseders(document.id):
+            self._mark_superseded(Place(self.buffer, doc), superseding_seq, at_us)
 
     def replace(self, seq: int, document: IndexedDocument) -> None:
         """Add a new version; the one before is deleted as of its creation."""
@@ -153,19 +175,21 @@ class Index:
         if place is not None:
             self._delete(place, seq, document.created_at_us)
         self.add(seq, document)
-        for superseding_seq, at_us in self._superseders(document.id):
-            self._mark_superseded(Place(self.buffer, self.buffer.documents - 1), superseding_seq, at_us)
 
     def erase(self, seq: int, ids: Sequence[str]) -> int:
         """Delete every version of the records for every `as_of`; returns how many records there were. What they superseded stands again."""
         erased = 0
-        restored: set[str] = set()
+        docs: dict[Segment | Buffer, list[int]] = {}
         for id in ids:
             places = self.find(id)
             erased += bool(places)
             for place in places:
-                restored.update(_superseded_by(place))
-                self._delete(place, seq, ERASED_AT)
+                docs.setdefault(place.part, []).append(place.doc)
+        restored: set[str] = set()
+        for part, dead in docs.items():
+            restored.update(_superseded_by(part, dead))
+            part.delete_all(dead, seq, ERASED_AT)
+        self._directory = _Directory(self.segments, self._directory)
         for id in restored:
             superseders = self._superseders(id)
             for place in self.find(id):
@@ -177,7 +201,7 @@ class Index:
     def _delete(self, place: Place, seq: int, at_us: int) -> None:
         place.part.delete(place.doc, seq, at_us)
         if isinstance(place.part, Segment):
-            self._directory = _Directory(self.segments)
+            self._directory = _Directory(self.segments, self._directory)
 
     @staticmethod
     def _mark_superseded(place: Place, seq: int, at_us: int) -> None:
@@ -187,14 +211,9 @@ class Index:
 
     def _superseders(self, id: str) -> list[tuple[int, int]]:
         """(seq, created_at) of every version that supersedes the record and was not erased."""
-        low, high = single(field_key("supersedes") + scalar_key(id))
-        found = []
-        for part in self.parts:
-            deleted_at = _overlay(part)[1]
-            for doc in part.postings(low, high).tolist():
-                if len(deleted_at) == 0 or deleted_at[doc] != ERASED_AT:
-                    found.append((int(part.column("seq")[doc]), int(part.column("created_at")[doc])))
-        return found
+        low, high = single(_SUPERSEDES + scalar_key(id))
+        places = [Place(part, doc) for part in self.parts if part.supersedes_some for doc in part.postings(low, high).tolist()]
+        return [(_seq(place), int(place.part.column("created_at")[place.doc])) for place in places if not _is_erased(place)]
 
     # Sealing and merging: freeze, build outside the lock, install.
 
@@ -207,7 +226,7 @@ class Index:
     def install(self, replaced: Sequence[Segment | Buffer], segment: Segment | None) -> None:
         """Put `segment` (None: nothing was left) in the place of the parts that it was built from, with what happened to their documents meanwhile."""
         if segment is not None:
-            _carry_over(replaced, segment)
+            self.carry_over(replaced, segment)
         kept = [part for part in self.segments if part not in replaced]
         if segment is not None:
             kept.append(segment)
@@ -216,6 +235,26 @@ class Index:
             self.sealing = None
         self._directory = _Directory(self.segments)
 
+    @staticmethod
+    def carry_over(replaced: Sequence[Segment | Buffer], segment: Segment) -> None:
+        """Apply to the new segment what happened to its sources' documents since it was drafted.
+
+        `install` does it. Whoever saves the segments' changes before that (a manifest) does it first under the same lock: changes that belong together are then saved together.
+        """
+        for part in replaced:
+            old = _overlay(part)
+            if len(old.deleted_seq) == 0:
+                continue
+            new = _overlay(segment)
+            docs, places = _same_documents(part, segment)
+            before = [column[places] if len(column) else np.full(len(places), NEVER_US) for column in new]
+            now = [column[docs] for column in old]
+            deleted = np.flatnonzero((now[0] != NEVER_US) & ((now[0] != before[0]) | (now[1] != before[1])))
+            for i in deleted.tolist():
+                segment.delete(int(places[i]), int(now[0][i]), int(now[1][i]))
+            for i in np.flatnonzero((now[2] != before[2]) | (now[3] != before[3])).tolist():
+                segment.supersede(int(places[i]), int(now[2][i]), int(now[3][i]))
+
     def each_live(self, visit: Callable[[Segment | Buffer, Array], None]) -> None:
         """Call `visit` with every part and the numbers of its documents that are not deleted."""
         for part in self.parts:
@@ -223,40 +262,35 @@ class Index:
             visit(part, np.flatnonzero(deleted_seq == NEVER_US) if len(deleted_seq) else np.arange(part.document_count))
 
 
-_NO_FILTER: Words = np.empty(0, np.uint64)
+NO_FILTER: Words = np.empty(0, np.uint64)
+_SUPERSEDES = field_key("supersedes")
 
 
-def _overlay(part: Segment | Buffer) -> tuple[Array, Array, Array, Array]:
-    if isinstance(part, Buffer):
-        return part.column("deleted_seq"), part.column("deleted_at"), part.column("superseded_seq"), part.column("superseded_at")
-    overlay = part.overlay
-    return overlay.deleted_seq, overlay.deleted_at, overlay.superseded_seq, overlay.superseded_at
+def _overlay(part: Segment | Buffer) -> Changes:
+    return part.overlay.now if isinstance(part, Segment) else Changes(part.deleted_seq, part.deleted_at, part.superseded_seq, part.superseded_at)
 
 
-def _superseded_by(place: Place) -> list[str]:
-    """The id that the document supersedes, read from its filter keys."""
-    prefix = field_key("supersedes") + b"s"
-    low, high = prefix, prefix[:-1] + b"t"
-    return [key[len(prefix) :].decode() for key, docs in place.part.keys(low, high) if place.doc in docs]
+def _is_erased(place: Place) -> bool:
+    deleted_at = _overlay(place.part).deleted_at
+    return len(deleted_at) > 0 and bool(deleted_at[place.doc] == ERASED_AT)
 
 
-def _carry_over(replaced: Sequence[Segment | Buffer], segment: Segment) -> None:
-    """Apply to the new segment what its sources' overlays hold and its file does not yet."""
-    seq = segment.array("seq")
-    by_seq = np.argsort(seq)
-    for part in replaced:
-        old = _overlay(part)
-        if len(old[0]) == 0:
-            continue
-        docs = np.flatnonzero((old[0] != NEVER_US) | (old[2] != NEVER_US) | (old[3] != NEVER_US))
-        at = np.searchsorted(seq, part.column("seq")[docs], sorter=by_seq)
-        for doc, place in zip(docs.tolist(), at.tolist(), strict=True):
-            if place == len(seq) or seq[by_seq[place]] != part.column("seq")[doc]:
-                continue  # erased before the segment was written
-            new = int(by_seq[place])
-            now = [int(column[doc]) for column in old]
-            before = [int(column[new]) if len(column) else NEVER_US for column in _overlay(segment)]
-            if now[:2] != before[:2] and now[0] != NEVER_US:
-                segment.delete(new, now[0], now[1])
-            if now[2:] != before[2:]:
-                segment.supersede(new, now[2], now[3])
+def _seq(place: Place) -> int:
+    return int(place.part.column("seq")[place.doc])
+
+
+def _superseded_by(part: Segment | Buffer, docs: Sequence[int]) -> list[str]:
+    """The ids that the documents supersede, read from their filter keys."""
+    if not part.supersedes_some:
+        return []
+    prefix = _SUPERSEDES + STRING
+    return [key[len(prefix) :].decode() for key, holders in part.keys(*prefix_range(prefix)) if np.isin(holders, docs).any()]
+
+
+def _same_documents(part: Segment | Buffer, segment: Segment) -> tuple[Array, Array]:
+    """(documents of `part`, their places in `segment`) for those that the segment has; the others were erased before it was drafted."""
+    wanted, seq, by_seq = part.column("seq"), segment.array("seq"), segment.by_seq
+    at = np.minimum(np.searchsorted(seq, wanted, sorter=by_seq), len(seq) - 1)
+    places = by_seq[at]
+    docs = np.flatnonzero(seq[places] == wanted)
+    return docs, places[docs]

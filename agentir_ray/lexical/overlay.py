@@ -1,11 +1,14 @@
 """What happened to the documents of an immutable segment after it was written: deletions and supersessions.
 
 Each change carries the sequence number that made it and the time from which it holds, so that a reader's snapshot and `as_of` decide whether they apply. Changes are made under the
-namespace's lock; readers compare sequence numbers and need none. The manifest keeps the changes since the file was written (`since_written`); the next merge writes them into the file.
+namespace's lock. A document's first change is written in place: a reader that took its view before sees a later sequence number than its own, or nothing yet. A change of a change
+(an erasure after a deletion, an earlier supersession, a restored record) would show through, so it is made in a copy when some reader holds a view.
+
+The manifest keeps the changes since the file was written (`since_written`); the next merge writes them into the file.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,54 +22,98 @@ _NONE = np.empty(0, np.int64)
 Change = tuple[int, int, int, int, int]
 
 
+class Changes(NamedTuple):
+    """int64 (N), NEVER_US where nothing happened; all four empty until something does."""
+
+    deleted_seq: Array
+    deleted_at: Array
+    superseded_seq: Array
+    superseded_at: Array
+
+
+_NO_CHANGES = Changes(_NONE, _NONE, _NONE, _NONE)
+
+
 class Overlay:
-    """deleted_seq, deleted_at, superseded_seq, superseded_at: int64 (N), NEVER_US where nothing happened; all four empty until something does."""
+    """`now` is the present state; call under the namespace's lock, readers outside it use the `view` they took."""
 
     def __init__(self, documents: int, written: Sequence[Array] | None = None) -> None:
         self._documents = documents
-        self.deleted_seq = self.deleted_at = self.superseded_seq = self.superseded_at = _NONE
+        self.now = _NO_CHANGES if written is None else Changes(*(np.array(column) for column in written))
+        self._viewed = False
         self._changed: set[int] = set()
-        if written is not None:
-            self.deleted_seq, self.deleted_at, self.superseded_seq, self.superseded_at = (np.array(column) for column in written)
+
+    @property
+    def deleted_seq(self) -> Array:
+        return self.now.deleted_seq
+
+    @property
+    def deleted_at(self) -> Array:
+        return self.now.deleted_at
+
+    @property
+    def superseded_seq(self) -> Array:
+        return self.now.superseded_seq
+
+    @property
+    def superseded_at(self) -> Array:
+        return self.now.superseded_at
+
+    def view(self) -> Changes:
+        """The present state for a reader that compares sequence numbers with its own."""
+        self._viewed = True
+        return self.now
 
     def _materialise(self) -> None:
-        if len(self.deleted_seq) < self._documents:
-            # Readers look at deleted_seq first: it must come last.
-            self.superseded_seq, self.superseded_at, self.deleted_at, self.deleted_seq = (np.full(self._documents, NEVER_US, np.int64) for _ in range(4))
+        if len(self.now.deleted_seq) < self._documents:
+            self.now = Changes(*(np.full(self._documents, NEVER_US, np.int64) for _ in range(4)))
+
+    def _own(self) -> None:
+        if self._viewed:
+            self.now = Changes(*(column.copy() for column in self.now))
+            self._viewed = False
 
     def delete(self, doc: int, seq: int, at_us: int) -> bool:
-        """True if the document was alive until now."""
+        """True if the document was alive until now. Of two calls the earlier `at_us` holds (an erasure after a deletion)."""
         self._materialise()
-        alive = bool(self.deleted_seq[doc] == NEVER_US)
-        if alive or at_us < self.deleted_at[doc]:
-            self.deleted_at[doc] = at_us
-        if alive:
-            self.deleted_seq[doc] = seq
         self._changed.add(doc)
+        alive = bool(self.now.deleted_seq[doc] == NEVER_US)
+        if alive:
+            self.now.deleted_at[doc] = at_us
+            self.now.deleted_seq[doc] = seq
+        elif at_us < self.now.deleted_at[doc]:
+            self._own()
+            self.now.deleted_at[doc] = at_us
         return alive
 
     def supersede(self, doc: int, seq: int, at_us: int) -> None:
+        """`seq` and `at_us` NEVER_US: it is superseded no more."""
         self._materialise()
-        self.superseded_at[doc] = at_us
-        self.superseded_seq[doc] = seq
         self._changed.add(doc)
+        if self.now.superseded_seq[doc] != NEVER_US:
+            self._own()
+        self.now.superseded_at[doc] = at_us
+        self.now.superseded_seq[doc] = seq
 
     def deleted(self) -> Array:
         """Numbers of the deleted documents."""
-        return np.flatnonzero(self.deleted_seq != NEVER_US)
+        return np.flatnonzero(self.now.deleted_seq != NEVER_US)
 
     def erased(self) -> Array:
         """Numbers of the erased documents: those that a rewrite must not keep."""
-        return np.flatnonzero(self.deleted_at == ERASED_AT)
+        return np.flatnonzero(self.now.deleted_at == ERASED_AT)
 
     def since_written(self) -> list[Change]:
         """(document, deleted_seq, deleted_at, superseded_seq, superseded_at) of every document that changed since the file was written."""
-        columns = (self.deleted_seq, self.deleted_at, self.superseded_seq, self.superseded_at)
-        return [(doc, *(int(column[doc]) for column in columns)) for doc in sorted(self._changed)]  # type: ignore[misc]
+        docs = sorted(self._changed)
+        return list(zip(docs, *(column[docs].tolist() for column in self.now), strict=True)) if docs else []
 
     def replay(self, changes: Sequence[Change]) -> None:
         """Take over what `since_written` gave."""
-        for doc, *values in changes:
+        if changes:
             self._materialise()
-            self.deleted_seq[doc], self.deleted_at[doc], self.superseded_seq[doc], self.superseded_at[doc] = values
-            self._changed.add(doc)
+            self._own()
+            rows = np.array(changes, np.int64)
+            for column, values in zip(self.now, rows.T[1:], strict=True):
+                column[rows[:, 0]] = values
+            self._changed.update(rows[:, 0].tolist())

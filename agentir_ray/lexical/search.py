@@ -10,16 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agentir_ray.kernels.bitmap import Words
 from agentir_ray.kernels.invert import WINDOW
 from agentir_ray.kernels.topk import SLACK, add_priors, search_buffer, search_segment, segment_bound, sort_heap
 from agentir_ray.lexical.filters import EVERYTHING, Expression, evaluate
-from agentir_ray.lexical.index import Snapshot
+from agentir_ray.lexical.index import NO_FILTER, Snapshot
 from agentir_ray.lexical.query import Priors, Scoring
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US
 
-_NO_FILTER: Words = np.empty(0, np.uint64)
 _local = threading.local()
 
 
@@ -90,15 +88,8 @@ def top_k(
         if size == k and _reach(segment, ordinal, scoring, priors, visibility, first, end) < heap[0][0]:
             skipped += 1
             continue
-        words = _NO_FILTER if expression is EVERYTHING else evaluate(expression, segment)
-        overlay = segment.overlay
-        searched_arrays = segment.searched
-        # superseded_* and deleted_at are read before deleted_seq: they are filled first.
-        deleted_seq, deleted_at, superseded_seq, superseded_at = overlay.deleted_seq, overlay.deleted_at, overlay.superseded_seq, overlay.superseded_at
-        size = search_segment(
-            ordinal, *query, first, end, words, *times, *searched_arrays, segment.largest_importance,
-            deleted_seq, deleted_at, superseded_seq, superseded_at, i, size, *heap, *scratch,
-        )  # fmt: skip
+        words = NO_FILTER if expression is EVERYTHING else evaluate(expression, segment)
+        size = search_segment(ordinal, *query, first, end, words, *times, *segment.searched, segment.largest_importance, *snapshot.changes[i], i, size, *heap, *scratch)
         searched += 1
 
     sort_heap(size, *heap)

@@ -18,8 +18,9 @@ from agentir_ray.errors import DamagedError, FormatError
 from agentir_ray.kernels.hashing import find_strings
 from agentir_ray.kernels.invert import subtract_terms
 from agentir_ray.kernels.topk import term_tf
+from agentir_ray.lexical.buffer import SUPERSEDES_SOME
 from agentir_ray.lexical.builder import FORMAT_VERSION, OVERLAY
-from agentir_ray.lexical.filters.ranges import key_range
+from agentir_ray.lexical.filters.ranges import key_range, single
 from agentir_ray.lexical.overlay import Overlay
 from agentir_ray.lexical.stored import BlockCache, unpack_block
 from agentir_ray.lexical.strings import Strings, hashes, pack_strings
@@ -113,28 +114,38 @@ class Segment:
 
     def delete(self, doc: int, seq: int, at_us: int) -> None:
         """Hide a document from snapshots of `seq` and later; the statistics lose exactly what it added."""
-        if self.overlay.delete(doc, seq, at_us):
-            self.live_documents -= 1
-            self.live_length -= int(self.array("length")[doc])
-            self._subtract(np.array([doc]))
+        self.delete_all([doc], seq, at_us)
+
+    def delete_all(self, docs: Sequence[int], seq: int, at_us: int) -> None:
+        """The same for several documents."""
+        self._forget_statistics([doc for doc in docs if self.overlay.delete(doc, seq, at_us)])
 
     def supersede(self, doc: int, seq: int, at_us: int) -> None:
         self.overlay.supersede(doc, seq, at_us)
 
     def replay(self, changes: Sequence[Any]) -> None:
         """Take over the overlay's changes that the manifest kept."""
-        before = set(self.overlay.deleted().tolist())
+        before = self.overlay.deleted()
         self.overlay.replay(changes)
-        dead = np.array([doc for doc in self.overlay.deleted().tolist() if doc not in before], np.int64)
-        self.live_documents -= len(dead)
-        self.live_length -= int(self.array("length")[dead].sum())
-        self._subtract(dead)
+        self._forget_statistics(np.setdiff1d(self.overlay.deleted(), before))
+
+    def _forget_statistics(self, dead: Sequence[int] | Array) -> None:
+        if len(dead):
+            docs = np.asarray(dead, np.int64)
+            self.live_documents -= len(docs)
+            self.live_length -= int(self.array("length")[docs].sum())
+            self._subtract(docs)
 
     def _subtract(self, docs: Array) -> None:
         if len(docs):
             if self._dead_df is None:
                 self._dead_df = np.zeros(len(self.array("term_hash")), np.int32)
-            subtract_terms(self.array("forward_start"), self.array("forward"), docs.astype(np.int64), self._dead_df)
+            subtract_terms(self.array("forward_start"), self.array("forward"), docs, self._dead_df)
+
+    @cached_property
+    def by_seq(self) -> Array:
+        """The documents by ascending sequence number."""
+        return np.argsort(self.array("seq"))
 
     def stored(self, doc: int) -> bytes:
         """The stored bytes of a document."""
@@ -182,6 +193,12 @@ class Segment:
         if len(values) == 0 and self.documents:
             return np.full(self.documents, NEVER_US if name == "expires_at" else 0, values.dtype)
         return values
+
+    @cached_property
+    def supersedes_some(self) -> bool:
+        """Whether some document supersedes a record."""
+        first, last = self._key_range(*single(SUPERSEDES_SOME))
+        return first < last
 
     def documents_of_id(self, id: str) -> Sequence[int]:
         """Every version of the record that this segment holds."""
