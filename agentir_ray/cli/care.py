@@ -17,7 +17,7 @@ import typer
 from agentir_ray import kernels
 from agentir_ray.cli.console import plain, print_json, stdout, table
 from agentir_ray.cli.options import Json, Namespace, Store, default_store, opened
-from agentir_ray.client import Memory
+from agentir_ray.client.memory import Memory
 from agentir_ray.errors import AgentIRError, DamagedError
 
 _PACKAGES = ("agentir-ray", "numpy", "numba", "apsw", "PyStemmer", "nltk", "zstandard")

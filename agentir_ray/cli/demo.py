@@ -15,15 +15,15 @@ from agentir_ray.cli.console import plain, stdout
 from agentir_ray.cli.explain import explanation_table
 from agentir_ray.cli.search import print_answer
 from agentir_ray.cli.storing import store_items
-from agentir_ray.client import Memory
+from agentir_ray.client.memory import Memory
 from agentir_ray.ingest import Item, Skipped, read
 
 NAMESPACE = "demo/nora"
 QUESTIONS = (
-    "When did Nora move to Lisbon?",
+    "When did I move to Lisbon?",
     "When is the deadline of the Coast Route?",
     "When did Isobar get her vaccinations?",
-    "Which nuts is she allergic to?",
+    "What am I allergic to?",
     "¿Cuándo es la feria de Sevilla?",
     "台风会议是什么时候?",
 )

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from platformdirs import user_data_path
 
-from agentir_ray.client import Memory
+from agentir_ray.client.memory import Memory
 from agentir_ray.errors import InvalidFilterError, InvalidInputError
 
 Store = Annotated[Path | None, typer.Option("--store", envvar="AGENTIR_STORE", help="The store's folder (default: the user's data directory).", show_default=False)]

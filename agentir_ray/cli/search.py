@@ -7,11 +7,11 @@ from typing import Annotated, Any
 import typer
 
 from agentir_ray.cli.answers import Answer, ask
-from agentir_ray.cli.console import complain, date, plain, print_json, stdout, table
+from agentir_ray.cli.console import date, plain, print_json, stdout, table
 from agentir_ray.cli.explain import explanation_table
 from agentir_ray.cli.options import Json, Namespace, Role, Session, Since, Store, Until, Where, opened, parse_where
 from agentir_ray.cli.snippet import snippet
-from agentir_ray.errors import InvalidInputError
+from agentir_ray.errors import InvalidInputError, NotFoundError
 from agentir_ray.ingest import record_to_dict
 
 
@@ -55,14 +55,15 @@ def search(
         "explain": explain,
     }
     with opened(store, namespace) as memory:
-        answer = ask(memory, namespace, query, k=k, offset=offset, **options)
-        known = [] if answer.hits else memory.namespaces()
+        try:
+            answer = ask(memory, namespace, query, k=k, offset=offset, **options)
+        except NotFoundError as error:
+            known = memory.namespaces()
+            raise NotFoundError(f"{error}; the store has {', '.join(known[:8]) or 'none yet'}{', …' if len(known) > 8 else ''}") from None
     if as_json:
         print_json(_as_json(answer))
-        return
-    print_answer(answer, query, first=offset + 1)
-    if not answer.hits and namespace not in known and list(answer.results) == [namespace]:
-        complain(f"there is no namespace {namespace!r}; the store has {', '.join(known[:8]) or 'none'}{', …' if len(known) > 8 else ''}")
+    else:
+        print_answer(answer, query, first=offset + 1)
 
 
 def print_answer(answer: Answer, query: str, *, title: str | None = None, first: int = 1) -> None:

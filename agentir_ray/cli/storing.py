@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import groupby, islice
 
-from agentir_ray.client import Memory
+from agentir_ray.client.memory import Memory
 from agentir_ray.ingest import Item, Skipped
 
 CHUNK = 1_000  # large enough to share a sync between many records, small enough that progress is seen

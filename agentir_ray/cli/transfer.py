@@ -62,8 +62,8 @@ def backup(
     store: Store = None,
     namespace: Namespace = "default",
 ) -> None:
-    """Copy the whole store, consistently, while it is in use."""
-    with opened(store, namespace) as memory:
+    """Copy the whole store, consistently. A process that has it open backs it up with `Memory.backup`."""
+    with opened(store, namespace, write=True) as memory:
         memory.backup(os.fspath(folder))
     stdout().print(plain(f"backed up to {folder}"))
 

@@ -18,10 +18,6 @@ EXPORTED = {
     "ForgetReceipt",
     "ImportReport",
     "Problem",
-    # time, passed in
-    "Clock",
-    "SystemClock",
-    "ManualClock",
     # what calls raise
     "AgentIRError",
     "InvalidInputError",
@@ -40,7 +36,6 @@ EXPORTED = {
     "FormatError",
     "FencedError",
     "UnknownOutcomeError",
-    "__version__",
 }
 
 
