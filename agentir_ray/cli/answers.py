@@ -33,18 +33,15 @@ class Answer:
         """One line: what was searched, and whether the answer is exact."""
         covered = [result.coverage for result in self.results.values()]
         searched, skipped, left = (sum(counts) for counts in zip(*((part.searched, part.skipped_by_bound, part.not_searched) for part in covered), strict=True))
-        parts = [
-            covered[0].mode,
-            "exact" if all(part.exact for part in covered) else "not exact",
-            f"{searched} partition{'s' if searched != 1 else ''} searched",
-            f"{skipped} skipped by bound",
-        ]
+        exact = all(part.exact for part in covered)
+        parts = [covered[0].mode, "exact" if exact else "not exact", f"{searched} partition{'s' if searched != 1 else ''} searched", f"{skipped} skipped by bound"]
         if left:
             masses = [part.mass for part in covered if part.mass is not None]
             parts.append(f"{left} not searched" + (f", at least {min(masses):.1%} of the recency prior covered" if len(masses) == len(covered) else ""))
         if len(covered) > 1:
             parts.append(f"{len(covered)} namespaces, each scored by its own statistics")
-        parts += dict.fromkeys(part.reason for part in covered if part.reason)
+        if not (exact and covered[0].mode == "auto"):  # the usual case needs no reason
+            parts += dict.fromkeys(part.reason for part in covered if part.reason)
         return "; ".join(parts)
 
 
