@@ -115,6 +115,7 @@ class SqliteLog(SqliteReader, RecordLog):
             self._check_usable()
             writer = self._writer
             try:
+                self._roll_back()  # an interrupt may have struck between the work and its COMMIT
                 if self._unsettled:
                     self._settle()
                 writer.execute("BEGIN IMMEDIATE")

@@ -208,6 +208,12 @@ def test_what_a_commit_raises_in_python_leaves_nothing(log: SqliteLog, state: Na
     assert log.commit([Batch(state.number, state.epoch, [add("fine")])])[0].appended[0].seq == 401
 
 
+def test_a_transaction_that_an_interrupt_left_open_is_rolled_back(log: SqliteLog, state: NamespaceState) -> None:
+    log._writer.execute("BEGIN IMMEDIATE; DELETE FROM entries")
+    assert log.commit([Batch(state.number, state.epoch, [add("x")])])[0].appended[0].seq == 401
+    assert seqs(log, state.number) == list(range(1, 402))
+
+
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
