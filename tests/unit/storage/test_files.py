@@ -2,6 +2,7 @@
 
 import errno
 import random
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,7 @@ def test_a_refusing_disk_leaves_no_temporary(tmp_path: Path, code: int, verb: st
 
 
 def test_a_failing_source_leaves_nothing_and_its_own_error(tmp_path: Path) -> None:
-    def chunks():  # type: ignore[no-untyped-def]
+    def chunks() -> Iterator[bytes]:
         yield b"one"
         raise ZeroDivisionError
 

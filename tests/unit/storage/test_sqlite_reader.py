@@ -228,5 +228,7 @@ def test_a_transaction_that_an_interrupt_left_open_is_rolled_back(log: SqliteLog
     ],
 )
 def test_every_error_of_sqlite_becomes_one_of_ours_and_names_the_file(code: int, expected: type[StoreError]) -> None:
-    error = translate(apsw.exception_for(code), "/store/log.db")
+    original = apsw.exception_for(code)
+    assert isinstance(original, apsw.Error)
+    error = translate(original, "/store/log.db")
     assert type(error) is expected and "/store/log.db" in str(error)
