@@ -17,18 +17,21 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Row:
-    """A measured value and the bar that it must reach (`>=`), or stay at or below (`<=`). `value` is None where it was not measured, and `note` then says why."""
+    """A measured value and the bar that it must reach (`>=`), or stay at or below (`<=`).
+
+    `value` is None where it was not measured, and `note` then says why; `bar` is None where the bar itself would have been measured.
+    """
 
     name: str
     value: float | None
-    bar: float
+    bar: float | None
     sense: str = ">="
     note: str = ""
     ok: bool = field(init=False)
 
     def __post_init__(self) -> None:
         # Not-a-number compares false either way, so that it is never ok.
-        met = self.value is not None and (self.value >= self.bar if self.sense == ">=" else self.value <= self.bar)
+        met = self.value is not None and self.bar is not None and (self.value >= self.bar if self.sense == ">=" else self.value <= self.bar)
         object.__setattr__(self, "ok", met)
 
 
