@@ -6,16 +6,18 @@ import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.engine.namespace import Namespace
+from agentir_ray.engine.request import whole_number
 from agentir_ray.engine.searching import read_record
 from agentir_ray.errors import InvalidInputError
 from agentir_ray.kernels.bitmap import members
 from agentir_ray.lexical.buffer import Buffer, BufferView
 from agentir_ray.lexical.filters import EVERYTHING, Expression, evaluate
+from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.search import Visibility
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.codec import decode_id
-from agentir_ray.types import MAX_TIME_US, NEVER_US, Page
+from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US, Page
 
 Array = npt.NDArray[Any]
 MAX_PAGE = 10_000
@@ -33,8 +35,7 @@ NEWEST = Key(MAX_TIME_US, NEVER_US)
 
 def recent(namespace: Namespace, limit: int, cursor: str | None, visibility: Visibility, expression: Expression) -> Page:
     """The `limit` newest visible records before `cursor`."""
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MAX_PAGE:
-        raise InvalidInputError(f"limit is {limit!r}; give a whole number from 1 to {MAX_PAGE:,}")
+    whole_number(limit, "limit", 1, MAX_PAGE)
     before = NEWEST if cursor is None else parse_cursor(cursor)
     snapshot = namespace.index.snapshot((), expression)
     found: list[tuple[int, int, int, int]] = []
@@ -51,10 +52,13 @@ def recent(namespace: Namespace, limit: int, cursor: str | None, visibility: Vis
 
 def parse_cursor(cursor: object) -> Key:
     try:
-        timestamp, seq = str(cursor).split(".")
-        return Key(int(timestamp), int(seq))
-    except ValueError:
-        raise InvalidInputError(f"cursor is {cursor!r:.80}; give the cursor of the previous page") from None
+        timestamp, seq = str.split(cursor, ".")  # type: ignore[arg-type]
+        key = Key(int(timestamp), int(seq))
+    except (TypeError, ValueError):
+        key = NEWEST
+    if not (MIN_TIME_US <= key.timestamp_us <= MAX_TIME_US and 0 < key.seq < NEVER_US):
+        raise InvalidInputError(f"cursor is {shown(cursor)}; give the cursor of the previous page")
+    return key
 
 
 def matching_ids(namespace: Namespace, expression: Expression) -> list[str]:

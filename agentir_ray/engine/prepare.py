@@ -3,8 +3,7 @@
 All that can be wrong with a record is found here, so that nothing can fail between the commit and the index.
 """
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
 import uuid_utils
@@ -13,6 +12,7 @@ from agentir_ray.analysis import Analyzer
 from agentir_ray.errors import InvalidInputError
 from agentir_ray.lexical.document import IndexedDocument, count_terms
 from agentir_ray.lexical.filters import check_metadata, document_keys
+from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.storage.codec import canonical_metadata, content_digest, encode_body
 from agentir_ray.storage.protocol import EntryKind, NewEntry
 from agentir_ray.types import NEVER_US, Record, to_time_us
@@ -32,9 +32,9 @@ class Prepared(NamedTuple):
 
 def prepare_record(fields: Mapping[str, Any], analyzer: Analyzer, now_us: int) -> Prepared:
     """A first version. Raises InvalidInputError naming the field."""
-    unknown = fields.keys() - FIELDS
-    if unknown:
-        raise InvalidInputError(f"unknown field {sorted(map(str, unknown))[0]!r}; a record has {', '.join(sorted(FIELDS))}")
+    if not isinstance(fields, Mapping):
+        raise InvalidInputError(f"a record is {shown(fields)}; give a dict of the arguments of add")
+    check_fields(fields, FIELDS)
     get = fields.get
     id, timestamp, created_at, expires_at = get("id"), get("timestamp"), get("created_at"), get("expires_at")
     created_at_us = now_us if created_at is None else to_time_us(created_at, "created_at")
@@ -73,23 +73,29 @@ def index_document(record: Record, body: bytes, analyzer: Analyzer) -> IndexedDo
     return IndexedDocument(record.id, record.timestamp_us, record.created_at_us, expires_at_us, record.importance, record.supersedes, length, terms, tfs, keys, body)
 
 
+def check_fields(fields: Mapping[str, Any], allowed: Set[str]) -> None:
+    for name in fields:
+        if name not in allowed:
+            raise InvalidInputError(f"there is no field {repr(name[:60]) if isinstance(name, str) else shown(name)} here; give {', '.join(sorted(allowed))}")
+
+
 def check_name(value: object, name: str) -> str:
     """An id, session or role: 1 to 512 bytes of UTF-8 without NUL."""
     if not isinstance(value, str):
         raise InvalidInputError(f"{name} is a {type(value).__name__}; give a string")
-    size = len(_encoded(value, name))
+    size = len(check_encodable(value, name))
     if not 0 < size <= MAX_NAME_BYTES:
         raise InvalidInputError(f"{name} has {size} bytes; give 1 to {MAX_NAME_BYTES}")
     return value
 
 
-def check_namespace(value: object) -> str:
+def check_namespace(value: object, called: str = "namespace") -> str:
     """Segments joined by "/", none empty; every character is literal."""
-    name = check_name(value, "namespace")
+    name = check_name(value, called)
     if "" in name.split("/"):
-        raise InvalidInputError(f"namespace {name!r} has an empty segment; give names joined by single slashes, such as acme/alice")
+        raise InvalidInputError(f"{called} {name!r} has an empty segment; give names joined by single slashes, such as acme/alice")
     if not name.isprintable():
-        raise InvalidInputError(f"namespace {name!r} holds control characters")
+        raise InvalidInputError(f"{called} {name!r} holds control characters")
     return name
 
 
@@ -100,13 +106,13 @@ def _optional_name(value: object, name: str) -> str | None:
 def _check_text(value: object) -> str:
     if not isinstance(value, str):
         raise InvalidInputError("a record needs a text" if value is None else f"text is a {type(value).__name__}; give a string")
-    size = len(_encoded(value, "text"))
+    size = len(check_encodable(value, "text"))
     if size > MAX_TEXT_BYTES:
         raise InvalidInputError(f"text has {size:,} bytes; at most {MAX_TEXT_BYTES:,} fit: split it into passages")
     return value
 
 
-def _encoded(value: str, name: str) -> bytes:
+def check_encodable(value: str, name: str) -> bytes:
     if "\0" in value:
         raise InvalidInputError(f"{name} holds a NUL character; remove it")
     try:
@@ -118,8 +124,8 @@ def _encoded(value: str, name: str) -> bytes:
 def _check_importance(value: object) -> float:
     if value is None:
         return 0.0
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value) or not 0.0 <= value <= 1.0:
-        raise InvalidInputError(f"importance is {value!r}; give a number from 0 to 1")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value <= 1.0:
+        raise InvalidInputError(f"importance is {shown(value)}; give a number from 0 to 1")
     return float(value) + 0.0
 
 

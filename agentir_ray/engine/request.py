@@ -1,5 +1,6 @@
 """What a search asks, checked: every parameter of `Memory.search` as the value that the engine works with."""
 
+import contextlib
 import math
 from collections.abc import Mapping
 from datetime import timedelta
@@ -8,12 +9,15 @@ from typing import Any, NamedTuple
 from agentir_ray.errors import InvalidInputError
 from agentir_ray.lexical.filters import EVERYTHING, Expression, parse_filter
 from agentir_ray.lexical.filters.expression import And
-from agentir_ray.lexical.query import Priors
+from agentir_ray.lexical.filters.metadata import shown
+from agentir_ray.lexical.query import Bm25, Priors
 from agentir_ray.lexical.search import Visibility
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Time, to_time_us
 
 MAX_HITS = 10_000  # of k + offset
 MAX_QUERY_BYTES = 2**20
+MAX_WHOLE = 2**63 - 1
+MAX_DEADLINE_NS = 2.0**62  # a century and a half
 MODES = ("auto", "bm25")
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0, "y": 31_557_600.0}
 
@@ -46,12 +50,12 @@ def make_request(
         raise InvalidInputError(f"query is a {type(query).__name__}; give a string")
     if len(query) > MAX_QUERY_BYTES:
         raise InvalidInputError(f"query has {len(query):,} characters; at most {MAX_QUERY_BYTES:,} fit")
-    _whole(k, "k", 1)
-    _whole(offset, "offset", 0)
+    whole_number(k, "k", 1)
+    whole_number(offset, "offset", 0)
     if k + offset > MAX_HITS:
         raise InvalidInputError(f"k + offset is {k + offset:,}; at most {MAX_HITS:,} hits can be ranked")
-    if mode not in MODES:
-        raise InvalidInputError(f"mode is {mode!r}; this version has {', '.join(MODES)}")
+    if not isinstance(mode, str) or mode not in MODES:
+        raise InvalidInputError(f"mode is {shown(mode)}; this version has {', '.join(MODES)}")
     return Request(
         query,
         k,
@@ -62,8 +66,8 @@ def make_request(
         expression_of(where, session, role),
         _priors(recency, importance),
         -math.inf if min_score is None else _number(min_score, "min_score"),
-        None if deadline_ms is None else round(_number(deadline_ms, "deadline_ms", positive=True) * 1e6),
-        None if max_tokens is None else _whole(max_tokens, "max_tokens", 1),
+        None if deadline_ms is None else round(min(_number(deadline_ms, "deadline_ms", positive=True) * 1e6, MAX_DEADLINE_NS)),
+        None if max_tokens is None else whole_number(max_tokens, "max_tokens", 1),
         explain,
     )
 
@@ -83,7 +87,7 @@ def expression_of(where: Mapping[str, Any] | None, session: str | None, role: st
         return EVERYTHING if where is None else parse_filter(where)
     named = {name: {"eq": value} for name, value in (("session", session), ("role", role)) if value is not None}
     expression = parse_filter(named)
-    return And((expression, parse_filter(where))) if where else expression
+    return expression if where is None or where == {} else And((expression, parse_filter(where)))
 
 
 def duration_us(value: Duration, name: str) -> float:
@@ -94,19 +98,29 @@ def duration_us(value: Duration, name: str) -> float:
         try:
             seconds = float(value[:-1]) * UNITS_S[value[-1:]]
         except (ValueError, KeyError):
-            raise InvalidInputError(f"{name} is {value!r}; give a number with one of the units {', '.join(UNITS_S)}, such as 30d") from None
+            raise InvalidInputError(f"{name} is {shown(value)}; give a number with one of the units {', '.join(UNITS_S)}, such as 30d") from None
     else:
         seconds = _number(value, name)
     if not 0 < seconds < math.inf:
-        raise InvalidInputError(f"{name} is {value!r}; give a positive duration")
+        raise InvalidInputError(f"{name} is {shown(value)}; give a positive duration")
     return seconds * 1e6
+
+
+def check_bm25(value: object) -> Bm25:
+    """k1 and b as a `Bm25`, or as a plain pair."""
+    if not isinstance(value, tuple) or len(value) != 2:
+        raise InvalidInputError(f"bm25 is {shown(value)}; give (k1, b), such as (0.9, 0.4)")
+    bm25 = Bm25(_number(value[0], "k1 of bm25", positive=True), _number(value[1], "b of bm25", positive=True))
+    if bm25.b > 1.0:
+        raise InvalidInputError(f"b of bm25 is {bm25.b}; give a number from 0 to 1")
+    return bm25
 
 
 def _priors(recency: Recency | None, importance: float | None) -> Priors:
     weight, tau_us = 0.0, 1.0
     if recency is not None:
         if not isinstance(recency, tuple | list) or len(recency) != 2:
-            raise InvalidInputError(f"recency is {recency!r}; give (weight, tau), such as (0.5, '30d')")
+            raise InvalidInputError(f"recency is {shown(recency)}; give (weight, tau), such as (0.5, '30d')")
         weight, tau_us = _number(recency[0], "the weight of recency", positive=True), duration_us(recency[1], "tau of recency")
     return Priors(weight, tau_us, 0.0 if importance is None else _number(importance, "the weight of importance", positive=True))
 
@@ -115,17 +129,21 @@ def _coverage(coverage: str | float) -> str:
     if isinstance(coverage, str) and coverage in ("exact", "auto"):
         return coverage
     if isinstance(coverage, bool) or not isinstance(coverage, int | float) or not 0.0 < coverage < 1.0:
-        raise InvalidInputError(f"coverage is {coverage!r}; give 'exact', 'auto' or a probability between 0 and 1")
+        raise InvalidInputError(f"coverage is {shown(coverage)}; give 'exact', 'auto' or a probability between 0 and 1")
     return str(float(coverage))
 
 
-def _whole(value: object, name: str, least: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise InvalidInputError(f"{name} is {value!r}; give a whole number from {least} on")
+def whole_number(value: object, name: str, least: int, most: int = MAX_WHOLE) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInputError(f"{name} is {shown(value)}; give a whole number from {least} {'on' if most == MAX_WHOLE else f'to {most:,}'}")
     return value
 
 
 def _number(value: object, name: str, positive: bool = False) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or (positive and value < 0):
-        raise InvalidInputError(f"{name} is {value!r}; give a {'finite number from 0 on' if positive else 'finite number'}")
-    return float(value)
+    number = math.nan
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        with contextlib.suppress(OverflowError):  # an integer beyond the floats
+            number = float(value)
+    if not math.isfinite(number) or (positive and number < 0):
+        raise InvalidInputError(f"{name} is {shown(value)}; give a {'finite number from 0 on' if positive else 'finite number'}")
+    return number

@@ -9,9 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from agentir_ray.engine.namespace import Namespace, WriteBatch
-from agentir_ray.engine.prepare import FIELDS, Prepared, check_name, prepare, prepare_record
+from agentir_ray.engine.prepare import FIELDS, Prepared, check_fields, check_name, prepare, prepare_record
 from agentir_ray.engine.store import Store
 from agentir_ray.errors import AgentIRError, ConflictError, ErasedError, InvalidInputError, NotFoundError
+from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.storage.codec import decode_body
 from agentir_ray.storage.protocol import Appended, EntryKind, NewEntry, Status
 from agentir_ray.types import Record
@@ -20,13 +21,13 @@ COMMIT_RECORDS = 1_000  # records of one commit: large enough that its sync is c
 COMMIT_BYTES = 8 * 2**20
 FORGET_IDS = 10_000  # ids of one FORGET entry
 UPDATE_ATTEMPTS = 8
+UPDATABLE = FIELDS - {"id", "created_at"}
 
 Outcome = Record | AgentIRError
 
 
 def add_records(store: Store, namespace: Namespace, items: Iterable[Mapping[str, Any]]) -> Iterable[Outcome]:
     """Yield one outcome an item, in order: the record (the first one, for a retry), or why it was not stored."""
-    writer = store.writer
     pending: list[Prepared | AgentIRError] = []
     size = 0
     seen: set[str] = set()
@@ -34,12 +35,10 @@ def add_records(store: Store, namespace: Namespace, items: Iterable[Mapping[str,
         try:
             prepared: Prepared | AgentIRError = prepare_record(item, namespace.analyzer, store.clock.now_us())
             assert isinstance(prepared, Prepared)
-            superseded = prepared.record.supersedes
-            if superseded is not None and superseded not in seen and writer.find(namespace.number, superseded) is None:
-                prepared = NotFoundError(f"record {prepared.record.id!r} supersedes {superseded!r}, which is not in namespace {namespace.name!r}")
-            else:
-                size += len(prepared.entry.body)
-                seen.add(prepared.record.id)
+            if prepared.record.supersedes not in seen:
+                _check_superseded(store, namespace, prepared.record)
+            size += len(prepared.entry.body)
+            seen.add(prepared.record.id)
         except AgentIRError as error:
             prepared = error
         pending.append(prepared)
@@ -49,6 +48,24 @@ def add_records(store: Store, namespace: Namespace, items: Iterable[Mapping[str,
             seen.clear()
     if pending:
         yield from _commit(store, namespace, pending)
+
+
+def check_items(items: object) -> None:
+    """`items` is what `add_records` takes; each of them is checked later, for itself."""
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
+        raise InvalidInputError(f"items is {shown(items)}; give an iterable of dicts")
+
+
+def check_ids(ids: object) -> list[str]:
+    """Ids without repetition, in order."""
+    if isinstance(ids, str | bytes | Mapping) or not isinstance(ids, Iterable):
+        raise InvalidInputError(f"ids is {shown(ids)}; give a list of ids")
+    return list(dict.fromkeys(check_name(id, "id") for id in ids))
+
+
+def _check_superseded(store: Store, namespace: Namespace, record: Record) -> None:
+    if record.supersedes is not None and store.writer.find(namespace.number, record.supersedes) is None:
+        raise NotFoundError(f"record {record.id!r} supersedes {record.supersedes!r}, which is not in namespace {namespace.name!r}")
 
 
 def _commit(store: Store, namespace: Namespace, pending: Sequence[Prepared | AgentIRError]) -> Iterable[Outcome]:
@@ -80,9 +97,7 @@ def _outcome(store: Store, namespace: Namespace, item: Prepared, appended: Appen
 
 def update_record(store: Store, namespace: Namespace, id: str, changes: Mapping[str, Any], operation_id: str | None) -> Record:
     """Write a new version of a record. Tried again when another caller changed the record meanwhile."""
-    unknown = changes.keys() - (FIELDS - {"id", "created_at"})
-    if unknown:
-        raise InvalidInputError(f"{sorted(map(str, unknown))[0]!r} cannot be updated; a record has {', '.join(sorted(FIELDS - {'id', 'created_at'}))}")
+    check_fields(changes, UPDATABLE)
     check_name(id, "id")
     operation = None if operation_id is None else check_name(operation_id, "operation_id")
     writer = store.writer
@@ -100,10 +115,10 @@ def update_record(store: Store, namespace: Namespace, id: str, changes: Mapping[
             "metadata": present.metadata, "expires_at": present.expires_at_us, "supersedes": present.supersedes,
         } | dict(changes)  # fmt: skip
         checked = prepare_record(fields, namespace.analyzer, now_us)
+        if "supersedes" in changes:
+            _check_superseded(store, namespace, checked.record)
         prepared = prepare(checked.record, namespace.analyzer, stored.version + 1, checked.record.timestamp_us)
-        batch = WriteBatch(
-            namespace.number, namespace.epoch, [prepared.entry], operation, prepared.entry.body, prepared=[prepared], namespace=namespace
-        )
+        batch = WriteBatch(namespace.number, namespace.epoch, [prepared.entry], operation, prepared.entry.body, prepared=[prepared], namespace=namespace)
         result = store.submit(batch)
         if result.operation_result is not None:
             done = decode_body(result.operation_result, 0)
