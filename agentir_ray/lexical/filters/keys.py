@@ -36,17 +36,21 @@ ELEMENT = b"e"
 METADATA_PREFIX = "metadata."
 
 _SIGN = 1 << 63
+_SESSION, _ROLE, _SUPERSEDES = b"session\0", b"role\0", b"supersedes\0"
 
 
 def document_keys(*, session: str | None, role: str | None, supersedes: str | None, metadata: Metadata) -> list[bytes]:
     """The distinct keys of one record. `metadata` has passed `check_metadata`."""
-    keys: dict[bytes, None] = {}
-    for field, text in (("session", session), ("role", role), ("supersedes", supersedes)):
-        if text is not None:
-            keys.update(dict.fromkeys(_value_keys(field_key(field), text)))
+    keys: list[bytes] = []
+    if session is not None:
+        keys += (_SESSION + EXISTS, _SESSION + STRING + session.encode())
+    if role is not None:
+        keys += (_ROLE + EXISTS, _ROLE + STRING + role.encode())
+    if supersedes is not None:
+        keys += (_SUPERSEDES + EXISTS, _SUPERSEDES + STRING + supersedes.encode())
     for path, value in _members(METADATA_PREFIX, metadata):
-        keys.update(dict.fromkeys(_value_keys(field_key(path), value)))
-    return list(keys)
+        keys += _value_keys(field_key(path), value)
+    return list(dict.fromkeys(keys)) if metadata else keys
 
 
 def field_key(path: str) -> bytes:
@@ -72,16 +76,14 @@ def list_key(elements: list[object]) -> bytes:
     return LIST + json.dumps(_with_floats(elements), sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _value_keys(field: bytes, value: object) -> Iterator[bytes]:
-    yield field + EXISTS
+def _value_keys(field: bytes, value: object) -> list[bytes]:
+    if isinstance(value, dict):
+        return [field + EXISTS]
     if isinstance(value, list):
-        yield field + list_key(value)
-        for element in value:
-            if not isinstance(element, list | dict):
-                yield field + ELEMENT + scalar_key(element)
-    elif not isinstance(value, dict):
-        assert value is None or isinstance(value, str | int | float)
-        yield field + scalar_key(value)
+        elements = [field + ELEMENT + scalar_key(element) for element in value if not isinstance(element, list | dict)]
+        return [field + EXISTS, field + list_key(value), *elements]
+    assert value is None or isinstance(value, str | int | float)
+    return [field + EXISTS, field + scalar_key(value)]
 
 
 def _members(prefix: str, members: Metadata) -> Iterator[tuple[str, object]]:

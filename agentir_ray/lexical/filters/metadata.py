@@ -20,15 +20,19 @@ def check_metadata(metadata: object) -> None:
     if not isinstance(metadata, Mapping):
         raise InvalidInputError(f"metadata is a {type(metadata).__name__}; give a dict with string keys")
     metadata = dict(metadata)
-    check_value(metadata, "metadata")
+    if check_value(metadata, "metadata") <= MAX_ENCODED_BYTES:
+        return
     size = len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode())
     if size > MAX_ENCODED_BYTES:
         raise InvalidInputError(f"metadata takes {size:,} bytes as JSON, at most {MAX_ENCODED_BYTES:,} are allowed; put long content into the text")
 
 
-def check_value(value: object, name: str) -> None:
-    """Raise InvalidInputError unless `value` is JSON by the rules above, with at most 16 levels and 256 leaves. `name` is how messages call it."""
-    leaves = 0
+def check_value(value: object, name: str) -> int:
+    """Raise InvalidInputError unless `value` is JSON by the rules above, with at most 16 levels and 256 leaves; returns a number of bytes that its JSON does not exceed.
+
+    `name` is how messages call it.
+    """
+    leaves = most_bytes = 0
     pending = [(name, value, 0)]  # a stack, not recursion: hostile values are refused, never a RecursionError
     while pending:
         path, current, depth = pending.pop()
@@ -38,7 +42,9 @@ def check_value(value: object, name: str) -> None:
             for key, member in current.items():
                 if not isinstance(key, str):
                     raise InvalidInputError(f"{path:.200} has the key {shown(key)}; keys must be strings")
-                check_text(key, f"a key of {path}")
+                if not is_storable(key):
+                    check_text(key, f"a key of {path}")
+                most_bytes += _most_bytes(key)
                 pending.append((f"{path}.{key}", member, depth + 1))
         elif isinstance(current, list) and current:
             pending.extend((f"{path}[{i}]", element, depth + 1) for i, element in enumerate(current))
@@ -46,17 +52,38 @@ def check_value(value: object, name: str) -> None:
             leaves += 1
             if leaves > MAX_LEAVES:
                 raise InvalidInputError(f"{name} holds more than {MAX_LEAVES} values")
+            most_bytes += _most_bytes(current) if isinstance(current, str) else _NUMBER_BYTES
             _check_leaf(current, path)
+    return most_bytes
 
 
-def check_text(text: str, name: str) -> None:
-    """Raise InvalidInputError if `text` cannot be stored: it holds a NUL or a lone surrogate."""
+_NUMBER_BYTES = 32  # more than any number, bool or null takes, with a comma and two brackets
+
+
+def _most_bytes(text: str) -> int:
+    """At most this many bytes in JSON: an escaped character takes six, and there are quotes, a colon or comma, and brackets."""
+    return 6 * len(text) + 6
+
+
+def is_storable(text: str) -> bool:
+    """Whether `text` holds neither a NUL nor a lone surrogate."""
     if "\0" in text:
-        raise InvalidInputError(f"{name:.200} holds a NUL character; remove it")
+        return False
+    if text.isascii():
+        return True
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidInputError(f"{name!a:.200} holds a lone surrogate, which is no character; remove it") from None
+        return False
+    return True
+
+
+def check_text(text: str, name: str) -> None:
+    """Raise InvalidInputError if `text` cannot be stored, saying why."""
+    if "\0" in text:
+        raise InvalidInputError(f"{name:.200} holds a NUL character; remove it")
+    if not is_storable(text):
+        raise InvalidInputError(f"{name!a:.200} holds a lone surrogate, which is no character; remove it")
 
 
 def shown(value: object) -> str:
