@@ -1,0 +1,125 @@
+"""Every parameter of a search: what it becomes, and that every refusal names it."""
+
+import math
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agentir_ray.engine.request import MAX_QUERY_BYTES, Request, check_bm25, duration_us, make_request
+from agentir_ray.errors import InvalidFilterError, InvalidInputError
+from agentir_ray.lexical.filters import EVERYTHING
+from agentir_ray.lexical.query import Bm25, Priors
+from agentir_ray.lexical.search import Visibility
+from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US
+
+DEFAULTS: dict[str, Any] = {
+    "k": 10, "offset": 0, "mode": "auto", "since": None, "until": None, "where": None, "session": None, "role": None, "coverage": "auto", "as_of": None, "recency": None,
+    "importance": None, "min_score": None, "deadline_ms": None, "max_tokens": None, "explain": False,
+}  # fmt: skip
+HUGE = 10**5_000  # its repr raises
+NAN = float("nan")
+
+
+def request(query: Any = "hello", **parameters: Any) -> Request:
+    return make_request(query, 1_000, **DEFAULTS | parameters)
+
+
+def test_defaults() -> None:
+    assert request() == Request("hello", 10, 0, "auto", "auto", Visibility(1_000), EVERYTHING, Priors(), -math.inf, None, None, False)
+
+
+BAD: dict[str, list[Any]] = {
+    "query": [None, 5, b"x", ["x"], "x" * (MAX_QUERY_BYTES + 1)],
+    "k": [0, -1, 1.0, True, "5", None, NAN, [], 10_001, HUGE, -HUGE, np.float64(3)],
+    "offset": [-1, 1.0, True, "5", None, HUGE],
+    "mode": ["dense", "", None, 1, [], np.array(["auto", "bm25"]), HUGE],
+    "since": ["", "soon", 1.5, True, [], 10**30, HUGE, MAX_TIME_US + 1],
+    "until": ["", "soon", 1.5, True, [], 10**30, HUGE, MAX_TIME_US + 1],
+    "as_of": ["", "soon", 1.5, True, [], 10**30, HUGE, MAX_TIME_US + 1],
+    "where": [[], "", 0, False, "session", [{"session": {"eq": "s"}}], {"sesion": {"eq": "s"}}, {"session": "s"}, {"session": {"is": "s"}}, {5: 6}],
+    "session": [5, [], {"eq": "s"}, b"s", "a\0", "\ud800", HUGE],
+    "role": [5, [], {"eq": "s"}, b"s", "a\0", "\ud800", HUGE],
+    "coverage": ["all", 0.0, 1.0, 1, -0.5, True, None, NAN, [], HUGE],
+    "recency": [
+        1.0, "30d", (), (1.0,), (1.0, "30d", 2), (-1.0, "30d"), (NAN, "30d"), ("1", "30d"), (1.0, ""), (1.0, "30"), (1.0, "x"), (1.0, "0d"), (1.0, -5), (1.0, NAN),
+        (1.0, math.inf), (1.0, None), (1.0, timedelta(0)), (1.0, HUGE), (HUGE, "1d"), HUGE, (1.0, "nand"), (1.0, "infd"),
+    ],
+    "importance": [-1, NAN, math.inf, "1", True, [], 10**400, HUGE],
+    "min_score": [NAN, math.inf, -math.inf, "1", True, [], 10**400, HUGE],
+    "deadline_ms": [-1, NAN, math.inf, "1", True, [], HUGE],
+    "max_tokens": [0, -1, 1.5, NAN, "1", True, [], HUGE, -HUGE],
+}  # fmt: skip
+
+
+def test_every_parameter_is_tried() -> None:
+    assert BAD.keys() == DEFAULTS.keys() - {"explain"} | {"query"}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_value_is_refused_by_name(name: str) -> None:
+    named = {"where": "filter|field|operator|session"}.get(name, name)
+    for bad in BAD[name]:
+        with pytest.raises(InvalidInputError, match=named) as caught:
+            request(bad) if name == "query" else request(**{name: bad})
+        assert len(str(caught.value)) < 500
+
+
+def test_a_filter_is_refused_also_beside_a_session() -> None:
+    for bad in BAD["where"]:
+        with pytest.raises(InvalidFilterError):
+            request(where=bad, session="s")
+
+
+def test_k_and_offset_together_have_a_limit() -> None:
+    assert request(k=1, offset=9_999).offset == 9_999
+    with pytest.raises(InvalidInputError, match=r"^k \+ offset is 10,001"):
+        request(k=2, offset=9_999)
+
+
+def test_times_are_inclusive_bounds_in_utc() -> None:
+    assert request(since=datetime(1970, 1, 1), until="1970-01-01T00:00:01+00:00").visibility == Visibility(1_000, NEVER_US - 1, 0, 1_000_000)
+    assert request(since=MIN_TIME_US, until=MAX_TIME_US).visibility == Visibility(1_000)
+    assert request(as_of=500).visibility == Visibility(500, 500)
+
+
+def test_session_role_and_where_must_all_hold() -> None:
+    assert request(where={}) == request()
+    assert request(where={}, session="s") == request(session="s")
+    both = request(where={"importance": {"gt": 0}}, session="s", role="r").expression
+    assert both != request(session="s", role="r").expression != EVERYTHING
+
+
+@pytest.mark.parametrize(
+    ("given", "us"),
+    [
+        ("30s", 30e6), ("2m", 120e6), ("1.5h", 5_400e6), ("30d", 2_592_000e6), ("1w", 604_800e6), ("1y", 31_557_600e6), (60, 60e6), (0.5, 0.5e6), (timedelta(hours=1), 3_600e6),
+        (" 3 s", 3e6), ("1e3s", 1e9),
+    ],
+)  # fmt: skip
+def test_durations(given: Any, us: float) -> None:
+    assert duration_us(given, "tau") == us
+
+
+def test_durations_beyond_measure_are_infinite_and_no_error() -> None:
+    assert duration_us(1e305, "tau") == math.inf
+    assert request(deadline_ms=1e308).deadline_ns == 2**62
+
+
+def test_priors() -> None:
+    assert request(recency=(0.5, "1d"), importance=2).priors == Priors(0.5, 86_400e6, 2.0)
+    assert request(recency=[0, 5], importance=0).priors == Priors(0.0, 5e6, 0.0)
+
+
+def test_coverage_may_be_a_probability() -> None:
+    assert request(coverage=0.95).coverage == "0.95"
+    assert request(coverage="exact").coverage == "exact"
+
+
+def test_bm25_is_a_pair_of_numbers() -> None:
+    assert check_bm25((1.2, 0.75)) == check_bm25(Bm25(1.2, 0.75)) == Bm25(1.2, 0.75)
+    assert check_bm25((0, 1)) == Bm25(0.0, 1.0)
+    for bad in (None, 1.2, [1.2, 0.75], (1.2,), (-1, 0.5), (1.2, 1.1), (1.2, -0.1), (NAN, 0.5), (1.2, NAN), ("1", 0), (HUGE, 0.5), (math.inf, 0.5)):
+        with pytest.raises(InvalidInputError, match="bm25"):
+            check_bm25(bad)
