@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from agentir_ray.clock import Clock, SystemClock
 from agentir_ray.engine import health, listing, transfer, writing
 from agentir_ray.engine.namespace import Namespace
+from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
 from agentir_ray.engine.prepare import check_name, check_namespace
 from agentir_ray.engine.request import Recency, expression_of, make_request, visibility_of
 from agentir_ray.engine.searching import search
@@ -57,12 +58,13 @@ class Memory:
         bm25: Bm25 = Bm25(),
         clock: Clock | None = None,
         background: bool = True,
+        limits: Limits = DEFAULT_LIMITS,
     ) -> Self:
         """Open, or create, the store in the folder `path`.
 
         One process at a time opens a store for writing; any number may open it `read_only` and follow within a second. `analyzer` (default: the namespace's own, "multilingual" for a
         new one) rebuilds the index when it differs from the namespace's. `durability="process"` skips the sync of each commit: a power cut may lose the last records, a crash of the
-        process does not. `background=False` leaves sealing and merging to the calls that write.
+        process does not. `background=False` leaves sealing and merging to the calls that write, and `limits` says when these are due.
 
         Raises StoreLockedError, ReadOnlyError, UnsupportedFileSystemError, DamagedError, FormatError, NotFoundError.
         """
@@ -70,8 +72,9 @@ class Memory:
             raise InvalidInputError(f"durability is {durability!r}; give 'full' or 'process'")
         check_namespace(namespace)
         store = Store(
-            Path(path), clock=clock or SystemClock(), read_only=read_only, create=create, durability=durability, memory_budget_bytes=memory_budget_bytes, background=background
-        )
+            Path(path), clock=clock or SystemClock(), read_only=read_only, create=create, durability=durability, memory_budget_bytes=memory_budget_bytes, background=background,
+            limits=limits,
+        )  # fmt: skip
         return cls(store, namespace, analyzer, bm25, owns_store=True)
 
     def use(self, namespace: str) -> "Memory":
@@ -174,7 +177,7 @@ class Memory:
             forgotten = writing.forget_ids(self._store, namespace, found, operation_id)
             if forgotten:
                 self._store.look_after(namespace, purge=True)
-        purged = self._store.maintenance.wait_idle(PURGE_WAIT_S) if wait or not forgotten else False
+        purged = self._store.wait_purged(PURGE_WAIT_S) if wait or not forgotten else False
         return ForgetReceipt(tuple(forgotten), hidden=True, purged=purged)
 
     def drop(self, namespace: str | None = None) -> bool:

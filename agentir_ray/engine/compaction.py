@@ -1,20 +1,23 @@
 """Rewriting a namespace's files: sealing, merging, purging, rebuilding.
 
-One pattern: build a draft without any lock, write its file durably, swap the manifest, then put the segment in the place of what it was built from, and only then remove the replaced
-files. A crash between any two steps leaves either the old manifest with its files, or the new one with its own (F05); files that no manifest names are removed at the next load.
+One pattern: build a draft without any lock, write its file durably, swap the manifest, then put the segment in the place of what it was built from, and only then remove the
+replaced files. A crash between any two steps leaves either the old manifest with its files, or the new one with its own (F05); files that no manifest names are
+removed at the next load.
 
 All of it runs under the namespace's `maintenance` lock; readers and writers are never held up, except for the moments under the index's lock.
 """
 
 import logging
 import secrets
+from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agentir_ray.analysis import get_analyzer
 from agentir_ray.engine.manifest import Manifest, SegmentEntry, decode_manifest
 from agentir_ray.engine.namespace import Namespace, replay
-from agentir_ray.engine.policy import MAX_DEAD, MAX_UNSEALED, choose_merge
+from agentir_ray.engine.policy import DEFAULT_LIMITS, MAX_DEAD, Limits, choose_merge
+from agentir_ray.errors import AgentIRError, UnknownOutcomeError
 from agentir_ray.lexical.buffer import Buffer
 from agentir_ray.lexical.builder import Draft, build_sections
 from agentir_ray.lexical.index import Index
@@ -24,7 +27,7 @@ from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.stored import BlockCache
 from agentir_ray.sections import encode_sections
 from agentir_ray.storage.codec import decode_id
-from agentir_ray.storage.files import SYSTEM_FILES, FileOps, clean_temporary, remove, write_file
+from agentir_ray.storage.files import SYSTEM_FILES, FileOps, clean_temporary, make_folder, remove, write_file
 from agentir_ray.storage.protocol import NamespaceState, RecordLog
 
 SUFFIX = ".segment"
@@ -32,19 +35,25 @@ logger = logging.getLogger("agentir_ray")
 
 
 class Compactor:
-    """Rewrites the files of any namespace of a store. `discard` is given the paths that no manifest names any more."""
+    """Rewrites the files of any namespace of a store. `discard` is given the paths that no manifest names any more.
 
-    def __init__(self, log: RecordLog, cache: BlockCache, discard: Callable[[Sequence[Path]], None], files: FileOps = SYSTEM_FILES) -> None:
+    A namespace that is marked damaged is left alone: its index may lack what was committed, and what is written would say otherwise. It is to be loaded anew.
+    """
+
+    def __init__(self, log: RecordLog, cache: BlockCache, discard: Callable[[Sequence[Path]], None], files: FileOps = SYSTEM_FILES, limits: Limits = DEFAULT_LIMITS) -> None:
         self._log = log
         self._cache = cache
         self._discard = discard
         self._files = files
+        self._limits = limits
 
     def seal(self, namespace: Namespace) -> None:
         """Turn the buffer into a segment; afterwards a restart replays only what came meanwhile."""
         with namespace.maintenance:
             index = namespace.index
             with index.lock:
+                if namespace.damaged:
+                    return
                 if index.sealing is None:
                     if index.seq == namespace.applied_seq:
                         return
@@ -59,10 +68,13 @@ class Compactor:
         """Merge what the policy names; False when there is nothing to merge."""
         with namespace.maintenance:
             segments = namespace.index.segments
-            chosen = choose_merge([segment.documents for segment in segments]) or [
-                i for i, segment in enumerate(segments) if segment.documents - segment.live_documents > MAX_DEAD * segment.documents and len(segment.overlay.since_written())
-            ][:1]
-            if not chosen:
+            chosen = (
+                choose_merge([segment.documents for segment in segments])
+                or [i for i, segment in enumerate(segments) if segment.documents - segment.live_documents > MAX_DEAD * segment.documents and len(segment.overlay.since_written())][
+                    :1
+                ]
+            )
+            if not chosen or namespace.damaged:
                 return False
             self._merge(namespace, [segments[i] for i in chosen])
             return True
@@ -71,7 +83,7 @@ class Compactor:
         """Rewrite every segment that still holds erased documents. The buffer holds none in any file."""
         with namespace.maintenance:
             for segment in namespace.index.segments:
-                if len(segment.overlay.erased()):
+                if len(segment.overlay.erased()) and not namespace.damaged:
                     self._merge(namespace, [segment])
 
     def _merge(self, namespace: Namespace, segments: Sequence[Segment]) -> None:
@@ -86,8 +98,9 @@ class Compactor:
                 entries = tuple(SegmentEntry(part.path.name, part.overlay.since_written()) for part in kept)
             manifest = Manifest(namespace.analyzer.name, applied_seq, entries)
             namespace.generation = self._log.swap_manifest(namespace.number, namespace.epoch, namespace.generation, manifest.encode())
-        except BaseException:
-            if segment is not None:
+        except AgentIRError as error:
+            # After an unknown outcome the manifest may name the file; if it does not, the next load removes it.
+            if segment is not None and not isinstance(error, UnknownOutcomeError):
                 self._discard([segment.path])
             raise
         namespace.applied_seq = applied_seq
@@ -101,7 +114,7 @@ class Compactor:
     def _write(self, folder: Path, generation: int, draft: Draft) -> Segment | None:
         if not len(draft.columns["seq"]):
             return None
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(str(folder), self._files)
         path = folder / f"{generation}-{secrets.token_hex(4)}{SUFFIX}"  # the random part: no attempt ever overwrites another's file
         write_file(str(path), encode_sections(build_sections(draft)), self._files)
         return Segment(path, self._cache, decode_id)
@@ -109,11 +122,12 @@ class Compactor:
     def rebuild(self, state: NamespaceState, folder: Path, analyzer_name: str) -> Namespace:
         """The namespace from the log alone, with new segments; for damaged ones and for another analyzer. Nobody else may use the namespace meanwhile."""
         analyzer = get_analyzer(analyzer_name)
+        deque(self._log.read(state.number), maxlen=0)  # the old segments are all that is left of some records if the log is damaged too: then nothing is touched
         namespace = Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index([], 0), 0)
         namespace.generation = self._log.swap_manifest(state.number, state.epoch, state.generation, Manifest(analyzer.name).encode())
         self._discard(list(folder.glob(f"*{SUFFIX}")))
         for seq in replay(namespace.index, self._log.read(state.number), analyzer):
-            if seq - namespace.applied_seq >= MAX_UNSEALED:
+            if seq - namespace.applied_seq >= self._limits.max_unsealed:
                 self.seal(namespace)
                 while self.merge(namespace):
                     pass

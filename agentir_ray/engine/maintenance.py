@@ -1,7 +1,7 @@
 """Sealing, merging, purging and checkpoints, beside the callers: one thread a store, started when there is first something to do.
 
-It decides nothing: `policy` says what is due, `compaction` does it. A failure (a full disk) is logged and tried again with the next request; writers go on until MAX_UNSEALED, where they
-seal by themselves and meet the error.
+It decides nothing: `policy` says what is due, `compaction` does it. A failure (a full disk) is logged and tried again: soon where something erased still lies in a file, else with
+the next request; writers go on until `max_unsealed` entries, where they seal by themselves and meet the error. A namespace found damaged is loaded anew, and thereby rebuilt.
 """
 
 import logging
@@ -11,54 +11,70 @@ from collections.abc import Callable
 
 from agentir_ray.engine.compaction import Compactor, has_erased
 from agentir_ray.engine.namespace import Namespace
-from agentir_ray.engine.policy import SEAL_AT
-from agentir_ray.errors import AgentIRError
+from agentir_ray.engine.policy import Limits
+from agentir_ray.errors import AgentIRError, DamagedError, NotFoundError
 from agentir_ray.storage.sqlite_log import SqliteLog
 
-CHECKPOINT_PAGES = 4_096  # 16 MiB of WAL
-PURGE_RETRY_S = 1.0  # a reader pins the WAL for as long as its transaction lasts
+RETRY_S = 1.0  # a reader pins the WAL for as long as its transaction lasts; a full disk lasts longer
 logger = logging.getLogger("agentir_ray")
 
 
 class Maintenance:
-    def __init__(self, log: SqliteLog, compactor: Compactor, done: Callable[[Namespace], None], background: bool) -> None:
-        """`done` is called once for every request, when the namespace is not needed any more. `background=False`: `request` does the work in the caller's thread."""
+    def __init__(
+        self,
+        log: SqliteLog,
+        compactor: Compactor,
+        acquire: Callable[[str], Namespace],
+        release: Callable[[Namespace], None],
+        background: bool,
+        limits: Limits,
+    ) -> None:
+        """`release` is called once for every request, when the namespace is not needed any more. `background=False`: `request` does the work in the caller's thread."""
         self._log = log
         self._compactor = compactor
-        self._done = done
+        self._acquire = acquire
+        self._release = release
         self._background = background
+        self._limits = limits
         self._condition = threading.Condition()
         self._due: deque[Namespace] = deque()
+        self._unpurged: set[str] = set()  # namespaces whose files could not be purged yet
         self._purging = False
         self._stopping = False
-        self._working = False
+        self._working = 0
         self._thread: threading.Thread | None = None
 
-    def request(self, namespace: Namespace, *, purge: bool = False) -> None:
-        """Look after a namespace soon; with `purge`, until the log's files hold nothing erased either."""
-        if not self._background:
-            try:
-                self._look_after(namespace)
-                self._purging |= purge
-                self._tidy_log()
-            finally:
-                self._done(namespace)
-            return
+    def request(self, namespace: Namespace | None, *, purge: bool = False) -> None:
+        """Look after a namespace soon; with `purge`, until the log's files hold nothing erased either. No namespace: the log alone."""
         with self._condition:
-            self._due.append(namespace)
+            if namespace is not None:
+                self._due.append(namespace)
             self._purging |= purge
-            if self._thread is None and not self._stopping:
+            if self._background and self._thread is None and not self._stopping:
                 self._thread = threading.Thread(target=self._run, name="agentir-maintenance", daemon=True)
                 self._thread.start()
             self._condition.notify_all()
+        if not self._background:
+            self._step()
 
     def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until everything that was requested is done; False when it took longer."""
+        """Wait until everything that was requested is done; False when it took longer, or cannot be done now."""
         with self._condition:
-            return self._condition.wait_for(lambda: not (self._due or self._working or self._purging), timeout_s) if self._thread else not self._purging
+            return self._condition.wait_for(self._is_idle, timeout_s if self._thread else 0)
+
+    def _is_idle(self) -> bool:
+        return not (self._due or self._working or self._purging or self._unpurged)
+
+    def owes(self, name: str) -> bool:
+        """Whether files of the namespace are still to be purged, after a failure."""
+        return name in self._unpurged
+
+    def dropped(self, name: str) -> None:
+        """The namespace is gone, and its files with it."""
+        self._unpurged.discard(name)
 
     def stop(self) -> None:
-        """Finish the step at hand and end the thread."""
+        """Finish the step at hand, then what was erased, and end the thread."""
         with self._condition:
             self._stopping = True
             self._condition.notify_all()
@@ -66,37 +82,85 @@ class Maintenance:
             self._thread.join()
 
     def _run(self) -> None:
+        failed = False
         while True:
             with self._condition:
-                self._working = False
-                self._condition.notify_all()
-                self._condition.wait_for(lambda: self._due or self._stopping, PURGE_RETRY_S if self._purging else None)
-                if self._stopping:
+                if failed:
+                    self._condition.wait_for(lambda: self._stopping, RETRY_S)
+                else:
+                    self._condition.wait_for(lambda: self._stopping or self._due, RETRY_S if self._purging else None)
+                if self._stopping and (failed or not self._due):
                     return
-                namespace = self._due.popleft() if self._due else None
-                self._working = True
-            try:
-                if namespace is not None:
-                    self._look_after(namespace)
-                self._tidy_log()
-            except AgentIRError as error:
-                logger.warning("maintenance%s: %s", "" if namespace is None else f" of {namespace.name}", error)
-            except Exception:
-                logger.exception("maintenance%s failed", "" if namespace is None else f" of {namespace.name}")
-            finally:
-                if namespace is not None:
-                    self._done(namespace)
+            failed = not self._step()
+
+    def _step(self) -> bool:
+        """Look after the next namespace, if any, then the log; False when that failed. Several threads may do so at once."""
+        with self._condition:
+            namespace = self._due.popleft() if self._due else None
+            self._working += 1
+        try:
+            looked_after = namespace is None or self._attempt(lambda: self._look_after(namespace), namespace)
+            if namespace is not None:
+                self._let_go(namespace, looked_after)
+            return self._attempt(self._tidy_log) and looked_after
+        finally:
+            with self._condition:
+                self._working -= 1
+                self._condition.notify_all()
+
+    @staticmethod
+    def _attempt(work: Callable[[], None], namespace: Namespace | None = None) -> bool:
+        try:
+            work()
+            return True
+        except AgentIRError as error:
+            if namespace is not None and isinstance(error, DamagedError):
+                namespace.damaged = True
+            logger.warning("maintenance: %s", error)
+        except Exception:
+            logger.exception("maintenance failed")
+        return False
+
+    def _let_go(self, namespace: Namespace, looked_after: bool) -> None:
+        """Release a namespace; what it still owes is remembered, and done soon if there is a thread for it."""
+        owing = not looked_after and has_erased(namespace)
+        if owing:
+            self._unpurged.add(namespace.name)
+        damaged = namespace.damaged
+        self._release(namespace)
+        if not self._background or self._stopping or not (owing or damaged):
+            return
+        try:
+            again = self._acquire(namespace.name)
+        except NotFoundError:
+            self.dropped(namespace.name)
+        except AgentIRError as error:
+            logger.warning("maintenance: %s", error)
+        else:
+            with self._condition:
+                self._due.append(again)
 
     def _look_after(self, namespace: Namespace) -> None:
-        if namespace.unsealed >= SEAL_AT:
+        if namespace.unsealed >= self._limits.seal_at and not self._stopping:
             self._compactor.seal(namespace)
         while not self._stopping and self._compactor.merge(namespace):
             pass
         if has_erased(namespace):
             self._compactor.purge(namespace)
+        self._unpurged.discard(namespace.name)
 
     def _tidy_log(self) -> None:
-        if self._purging:
-            self._purging = not self._log.purge()
-        elif self._log.wal_pages >= CHECKPOINT_PAGES:
-            self._log.checkpoint()
+        with self._condition:
+            # Taken before the work: what is erased while it runs asks for another one.
+            purging, self._purging = self._purging, False
+        if not purging:
+            if self._log.wal_pages >= self._limits.checkpoint_pages:
+                self._log.checkpoint()
+            return
+        done = False
+        try:
+            done = self._log.purge()
+        finally:
+            if not done:
+                with self._condition:
+                    self._purging = True

@@ -1,11 +1,26 @@
 """When to seal and what to merge: facts in, decision out, no I/O."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-SEAL_AT = 2_048  # entries in the buffer; small enough that replaying them at open takes a fraction of a second, large enough that a segment is worth its file
-MAX_UNSEALED = 4_096  # a writer that meets this many seals by itself: recovery time stays bounded when maintenance lags
 GROWTH = 2  # each segment is more than this times larger than all smaller ones together, so their number grows with the logarithm of the records
 MAX_DEAD = 0.25  # a segment with more than this share of deleted documents is rewritten, to keep its overlay small
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much may lie about before somebody tidies up. Tests take small ones, so that a few records go through everything.
+
+    `seal_at` entries in the buffer: few enough that replaying them at open takes a fraction of a second, enough that a segment is worth its file. A writer that meets
+    `max_unsealed` seals by itself: recovery time stays bounded when maintenance lags. `checkpoint_pages` of WAL (16 MiB) are copied into the database.
+    """
+
+    seal_at: int = 2_048
+    max_unsealed: int = 4_096
+    checkpoint_pages: int = 4_096
+
+
+DEFAULT_LIMITS = Limits()
 
 
 def choose_merge(documents: Sequence[int]) -> list[int]:

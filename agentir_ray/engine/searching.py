@@ -59,5 +59,3 @@ def _coverage(request: Request, best: TopK) -> Coverage:
     if request.coverage not in ("exact", "auto"):
         reason = f"{reason}; no recency prior is supported by observations yet"
     return Coverage(request.coverage, best.searched, best.skipped_by_bound, reason=reason)
-
-

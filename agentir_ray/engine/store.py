@@ -4,8 +4,8 @@
     <store>/log.sqlite3     the record log, with its -wal and -shm
     <store>/segments/<n>/   the segment files of namespace number n
 
-Namespaces are loaded when first used and evicted, least recently used first, when their memory exceeds the budget: nothing is lost, their log is the truth. Opening reads no namespace at
-all, so it costs the same with ten of them as with ten thousand (F12, F20).
+Namespaces are loaded when first used and evicted, least recently used first, when their memory exceeds the budget: nothing is lost, their log is the truth. Opening reads no
+namespace at all, so it costs the same with ten of them as with ten thousand (F12, F20).
 """
 
 import logging
@@ -19,14 +19,14 @@ from typing import Literal
 
 from agentir_ray.analysis import DEFAULT_ANALYZER
 from agentir_ray.clock import Clock
-from agentir_ray.engine.compaction import Compactor
+from agentir_ray.engine.compaction import Compactor, has_erased
 from agentir_ray.engine.maintenance import Maintenance
 from agentir_ray.engine.manifest import Manifest, decode_manifest
 from agentir_ray.engine.namespace import Namespace, WriteBatch, load
-from agentir_ray.engine.policy import MAX_UNSEALED, SEAL_AT
-from agentir_ray.errors import DamagedError, NotFoundError, ReadOnlyError, StoreClosedError
+from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
+from agentir_ray.errors import DamagedError, NotFoundError, ReadOnlyError, StorageFullError, StoreClosedError
 from agentir_ray.lexical.stored import BlockCache
-from agentir_ray.storage.files import SYSTEM_FILES, FileOps, remove
+from agentir_ray.storage.files import SYSTEM_FILES, FileOps, make_folder, remove
 from agentir_ray.storage.filesystem import check_local, check_writable
 from agentir_ray.storage.fork import ForkGuard
 from agentir_ray.storage.group_commit import GroupCommitter
@@ -34,8 +34,10 @@ from agentir_ray.storage.lock import StoreLock
 from agentir_ray.storage.protocol import Batch, CommitResult, NamespaceState, ReadableLog
 from agentir_ray.storage.sqlite_log import SqliteLog
 from agentir_ray.storage.sqlite_reader import SqliteReader
+from agentir_ray.storage.unreadable import UnreadableLog
 
 DATABASE = "log.sqlite3"
+SEGMENTS = "segments"
 MEMORY_BUDGET_BYTES = 256 * 2**20
 FOLLOW_EVERY_NS = 250_000_000  # a reader in another process lags at most this long behind the log, plus what catching up takes
 RELOADS = 5  # a follower reads the manifest again this often when the files it names were merged away meanwhile
@@ -55,6 +57,7 @@ class Store:
         durability: Durability = "full",
         memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
         background: bool = True,
+        limits: Limits = DEFAULT_LIMITS,
         vfs: str | None = None,
         files: FileOps = SYSTEM_FILES,
     ) -> None:
@@ -64,6 +67,7 @@ class Store:
         self.read_only = read_only
         self.cache = BlockCache(memory_budget_bytes // 8)
         self.memory_budget_bytes = memory_budget_bytes
+        self._limits = limits
         self._files = files
         self._guard = ForkGuard()
         self._closed = False
@@ -75,16 +79,21 @@ class Store:
         self._keeping_files = 0
         self._discarded: list[Path] = []
 
-        if not (path / DATABASE).exists() and (read_only or not create):
+        if not (path / DATABASE).exists() and (read_only or not create) and not self._has_segments():
             raise NotFoundError(f"there is no store at {path}; add a record to create it, or name another folder")
         if not read_only:
-            path.mkdir(parents=True, exist_ok=True)
+            make_folder(str(path), files)
         check_local(path)
         self.log: ReadableLog
         if read_only:
-            self.log = SqliteReader(path / DATABASE, vfs=vfs)
+            try:
+                self._check_database()
+                self.log = SqliteReader(path / DATABASE, vfs=vfs)
+            except DamagedError as error:  # what the segments hold can still be saved
+                self.log = UnreadableLog(error)
             return
         check_writable(path)
+        self._check_database()
         self._store_lock = StoreLock(path)
         try:
             self._writer = SqliteLog(path / DATABASE, clock=clock, durability="power" if durability == "full" else "process", vfs=vfs, files=files)
@@ -92,9 +101,35 @@ class Store:
             self._store_lock.release()
             raise
         self.log = self._writer
-        self.compactor = Compactor(self._writer, self.cache, self._discard, files)
+        self.compactor = Compactor(self._writer, self.cache, self._discard, files, limits)
         self._committer = GroupCommitter(self._writer, self._apply)
-        self.maintenance = Maintenance(self._writer, self.compactor, self.release, background)
+        self.maintenance = Maintenance(self._writer, self.compactor, self.acquire, self.release, background, limits)
+        self._clean()
+
+    def _has_segments(self) -> bool:
+        return any((self.path / SEGMENTS).glob("*/*"))
+
+    def _check_database(self) -> None:
+        """An empty or missing database beside segments is damage, not a new store: to begin anew would remove what the segments can still give."""
+        database = self.path / DATABASE
+        wal = self.path / (DATABASE + "-wal")
+        if not (database.exists() and database.stat().st_size) and not (wal.exists() and wal.stat().st_size) and self._has_segments():
+            raise DamagedError(f"{database} is missing or empty though there are segments; restore a backup, or save the segments' records with `agentir export --salvage`")
+
+    def _clean(self) -> None:
+        """Remove the folders of namespaces that were dropped just before a crash."""
+        segments = self.path / SEGMENTS
+        if segments.is_dir():
+            known = self._writer.numbers()
+            for folder in segments.iterdir():
+                if folder.name.isdecimal() and int(folder.name) not in known:
+                    self._remove_folder(folder)
+
+    def _remove_folder(self, folder: Path) -> None:
+        if folder.is_dir():
+            for path in folder.iterdir():
+                remove(str(path), self._files)
+            folder.rmdir()
 
     @property
     def writer(self) -> SqliteLog:
@@ -123,7 +158,7 @@ class Store:
     # Namespaces.
 
     def folder(self, number: int) -> Path:
-        return self.path / "segments" / str(number)
+        return self.path / SEGMENTS / str(number)
 
     @contextmanager
     def namespace(self, name: str, *, create: bool = False, analyzer: str | None = None) -> Iterator[Namespace]:
@@ -131,6 +166,9 @@ class Store:
         namespace = self.acquire(name, create=create, analyzer=analyzer)
         try:
             yield namespace
+        except DamagedError as error:
+            self.report_damage(namespace, error)
+            raise
         finally:
             self.release(namespace)
 
@@ -166,6 +204,8 @@ class Store:
             self._loading.discard(name)
             self._evict()
             self._lock.notify_all()
+        if not self.read_only and (has_erased(namespace) or self.maintenance.owes(name)):  # a crash, or a damaged file, came between the forgetting and the purge
+            self.look_after(namespace, purge=True)
         return namespace
 
     def release(self, namespace: Namespace) -> None:
@@ -241,9 +281,11 @@ class Store:
                 self._memory_bytes -= namespace.accounted_bytes
 
     def report_damage(self, namespace: Namespace, error: DamagedError) -> None:
-        """A search met a damaged file: the next use of the namespace rebuilds it. Raises the error where that cannot be."""
+        """Somebody met a damaged file: the next use of the namespace rebuilds it. Raises the error where that cannot be."""
         if self.read_only:
             raise error
+        if namespace.damaged:
+            return
         logger.warning("%s; rebuilding namespace %s from the log", error, namespace.name)
         namespace.damaged = True
 
@@ -260,10 +302,10 @@ class Store:
         """Commit a batch, durably, and make it searchable. The caller has acquired the namespace."""
         namespace = batch.namespace
         assert namespace is not None
-        if namespace.unsealed >= MAX_UNSEALED:
+        if namespace.unsealed >= self._limits.max_unsealed:
             self.compactor.seal(namespace)
         result = self._committer.submit(batch)
-        if namespace.unsealed >= SEAL_AT:
+        if namespace.unsealed >= self._limits.seal_at:
             self.look_after(namespace)
         with self._lock:
             bytes_now = namespace.memory_bytes()
@@ -279,10 +321,16 @@ class Store:
             namespace.pins += 1
         self.maintenance.request(namespace, purge=purge)
 
-    @staticmethod
-    def _apply(batch: Batch, result: CommitResult) -> None:
+    def _apply(self, batch: Batch, result: CommitResult) -> None:
         assert isinstance(batch, WriteBatch) and batch.namespace is not None
-        batch.namespace.apply(batch, result.appended)
+        namespace = batch.namespace
+        try:
+            namespace.apply(batch, result.appended)
+        except DamagedError as error:  # a segment's; the batch is committed, and the rebuilt index will hold it
+            self.report_damage(namespace, error)
+        except BaseException:
+            namespace.damaged = True
+            raise
 
     def drop(self, name: str) -> bool:
         """Delete a namespace with all its records and files. False when there was none."""
@@ -301,27 +349,35 @@ class Store:
             if state is None:
                 return False
             writer.drop(name)
-            folder = self.folder(state.number)
-            if folder.is_dir():
-                for path in folder.iterdir():
-                    remove(str(path), self._files)
-                folder.rmdir()
-            return True
+            self._remove_folder(self.folder(state.number))
+            self.maintenance.dropped(name)
         finally:
             with self._lock:
                 self._loading.discard(name)
                 self._lock.notify_all()
+        self.maintenance.request(None, purge=True)
+        return True
 
     # Files.
+
+    def wait_purged(self, timeout_s: float) -> bool:
+        """Wait until no file of ours holds what was erased before this call; False when it took longer, or cannot be now."""
+        return self.maintenance.wait_idle(timeout_s) and not self._discarded
 
     def _discard(self, paths: Sequence[Path]) -> None:
         """Unlink replaced segment files; readers that still map them keep their content."""
         with self._lock:
+            self._discarded += paths
             if self._keeping_files:
-                self._discarded += paths
                 return
-        for path in paths:
-            remove(str(path), self._files)
+            paths, self._discarded = self._discarded, []
+        for n, path in enumerate(paths):
+            try:
+                remove(str(path), self._files)
+            except StorageFullError as error:  # tried again with the next
+                logger.warning("%s", error)
+                with self._lock:
+                    self._discarded += paths[n : n + 1]
 
     @contextmanager
     def keep_files(self) -> Iterator[None]:
@@ -333,5 +389,4 @@ class Store:
         finally:
             with self._lock:
                 self._keeping_files -= 1
-                paths, self._discarded = ([], self._discarded) if self._keeping_files else (self._discarded, [])
-            self._discard(paths)
+            self._discard([])

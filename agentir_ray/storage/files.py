@@ -44,6 +44,9 @@ class FileOps:
     def close(self, descriptor: int) -> None:
         os.close(descriptor)
 
+    def make_dir(self, path: str) -> None:
+        os.mkdir(path)
+
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
 
@@ -68,6 +71,19 @@ def folder_of(path: str) -> str:
 def temporary_name(path: str) -> str:
     """A name beside `path` that no other writer of this process uses."""
     return f"{path}.{next(_serial)}{TEMPORARY_SUFFIX}"
+
+
+def make_folder(path: str, files: FileOps = SYSTEM_FILES) -> None:
+    """Make the folder at `path`, and those above it that are missing, durably; a file synced into it then survives a power cut. Raises StorageFullError."""
+    if os.path.isdir(path):
+        return
+    make_folder(folder_of(os.path.abspath(path)), files)
+    try:
+        with contextlib.suppress(FileExistsError):
+            files.make_dir(path)
+        files.fsync_dir(folder_of(os.path.abspath(path)))
+    except OSError as error:
+        raise refused(path, error) from error
 
 
 def write_file(path: str, chunks: Iterable[Chunk], files: FileOps = SYSTEM_FILES) -> int:

@@ -24,7 +24,12 @@ CHUNK_ROWS = 256  # a chunk is one statement: at 1 MiB a body it stays within 25
 
 def to_state(row: tuple[int, bytes, bytes, int, int, int, bytes]) -> NamespaceState:
     number, name, owner, epoch, next_seq, generation, manifest = row
-    return NamespaceState(number, name.decode(), owner.decode(), epoch, next_seq, generation, manifest)
+    try:
+        if not all(isinstance(value, int) for value in (number, epoch, next_seq, generation)):
+            raise TypeError("a number is none")
+        return NamespaceState(number, name.decode(), owner.decode(), epoch, next_seq, generation, bytes(manifest))
+    except (AttributeError, TypeError, ValueError) as error:
+        raise DamagedError(f"the row of namespace {number} is damaged ({error}); {WAYS_OUT}") from error
 
 
 def folder_writable(path: str) -> bool:
@@ -96,7 +101,12 @@ class SqliteReader(ReadableLog):
                 exact = prefix.encode()
                 query = "SELECT name FROM namespaces WHERE name = ? OR (name >= ? AND name < ?) ORDER BY name"
                 rows = fetch(connection, query, (exact, exact + b"/", exact + b"0"))
-        return [name.decode() for (name,) in rows]
+        return [name.decode(errors="replace") for (name,) in rows]
+
+    def numbers(self) -> set[int]:
+        """The numbers of all namespaces."""
+        with translated(self.path), self._reading() as connection:
+            return {number for (number,) in fetch(connection, "SELECT number FROM namespaces")}
 
     def state(self, name: str) -> NamespaceState | None:
         with translated(self.path), self._reading() as connection:
@@ -116,9 +126,10 @@ class SqliteReader(ReadableLog):
             limit = None if limit is None else limit - wanted
 
     def _chunk(self, number: int, after_seq: int, rows: int) -> list[Row]:
-        query = f"SELECT {COLUMNS} FROM entries WHERE key > ? AND key <= ? ORDER BY key LIMIT ?"
+        # ">=", not ">": to look for what follows a damaged page must not lead through that page.
+        query = f"SELECT {COLUMNS} FROM entries WHERE key >= ? AND key <= ? ORDER BY key LIMIT ?"
         with translated(self.path), self._reading() as connection:
-            return fetch(connection, query, (key_of(number, after_seq), key_of(number, MAX_SEQ), rows))
+            return fetch(connection, query, (key_of(number, after_seq) + 1, key_of(number, MAX_SEQ), rows))
 
     def find(self, number: int, id: str) -> Entry | None:
         query = f"SELECT {COLUMNS} FROM entries WHERE namespace = ? AND id = ? ORDER BY version DESC LIMIT 1"
