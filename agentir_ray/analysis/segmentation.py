@@ -44,7 +44,7 @@ def _emoji() -> str:
     # A joiner is also a mark: whether it joins is decided by what follows it, so the greedy marks give it back.
     joined = f"(?:{plain}PZ(?:Z*(?=[EeB])|(?=m))|{plain}Z(?=[EeBm])|{toned}Z(?=[EeBm]))"
     sequence = f"{joined}*(?:{toned}|{plain}P?)"
-    start = "(?:Z*(?=[EeB])|(?=m))"
+    start = "(?:Z*+(?=[EeB])|(?=m))"
     return f"{start}(?:{plain}Pt+T|{sequence})|h{marks}P?k{marks}|R{_MARKS}R{_MARKS}"
 
 
@@ -61,6 +61,10 @@ RULES = {
     **dict.fromkeys("Cx", (UNBROKEN,)),
     **dict.fromkeys("GI", (SINGLE,)),
 }
+
+# Connectors that no letter, digit or mark follows; joiners that no emoji follows.
+_DEAD_RUN = re.compile("_++(?![XxZVPktTAUjBgHNK])|Z++(?![EeB])")
+_DEAD_RUN_WINDOW = 4 * MAX_TOKEN_UNITS
 
 GRAMMAR = "\n".join(rule.pattern for rule in (WORD, EMOJI, UNBROKEN, SINGLE)) + f"\n{MAX_TOKEN_UNITS}"
 
@@ -82,7 +86,20 @@ def word_spans(text: str, classes: str, start: int = 0, end: int | None = None) 
             yield position, limit
             position = limit
         else:
-            position += 1
+            position = position + 1 if rules is None else _behind_dead_run(classes, position, last)
+
+
+def _behind_dead_run(classes: str, position: int, last: int) -> int:
+    """Where to go on when no word starts at `position`: behind the run of connectors or joiners that it begins, if none starts in it at all.
+
+    This changes no result. It keeps a line drawn with underscores from being read once for each of them.
+    """
+    end = min(position + _DEAD_RUN_WINDOW, last)
+    run = _DEAD_RUN.match(classes, position, end)
+    if run is None:
+        return position + 1
+    # At the end of the window the run may go on to a word, which then reaches back at most one token.
+    return run.end() if run.end() < end or end == last else end - MAX_TOKEN_UNITS
 
 
 def _longest(rules: tuple[re.Pattern[str], ...], classes: str, position: int, end: int) -> int:
