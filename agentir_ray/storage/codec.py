@@ -25,6 +25,7 @@ HEADER = struct.Struct("<Bqqqd6I")
 _unpack = HEADER.unpack_from
 _SIZE = HEADER.size
 
+_read_json = json.JSONDecoder().raw_decode  # what `json.loads` calls in the end, without its guesses about encodings and its search for trailing data: both are fixed here
 _encoder = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -79,7 +80,7 @@ def decode_body(body: bytes, seq: int) -> Record:
         if supersedes_length != ABSENT:
             start, end = end, end + supersedes_length
             supersedes = body[start:end].decode()
-        metadata: Mapping[str, Any] = json.loads(body[end : end + metadata_length]) if metadata_length else {}
+        metadata: Mapping[str, Any] = _read_json(body[end : end + metadata_length].decode())[0] if metadata_length else {}
     except (struct.error, ValueError) as error:
         raise DamagedError(f"the body of seq {seq} cannot be read ({error}); run `agentir verify`") from error
     if end + metadata_length != len(body):
