@@ -18,6 +18,7 @@ from typing import Protocol
 MAX_CHUNKS = 65_536
 MAX_CHUNK_LENGTH = 32
 
+_EDGES = '.,:;!?"()[]'
 _NARROW_NO_BREAK_SPACE = "\u202f"
 
 
@@ -45,12 +46,16 @@ def fingerprint_of(name: str, version: int, *parts: str) -> str:
 class _Chunks(dict[str, tuple[str, ...]]):
     """The tokens of each chunk, computed when first asked for. Safe under threads: at worst a chunk is analysed twice, or forgotten early."""
 
-    def __init__(self, analyse: Callable[[str], Iterable[str]], limit: int) -> None:
+    def __init__(self, analyse: Callable[[str], Iterable[str]], analyse_word: Callable[[str], Iterable[str]], limit: int) -> None:
         self._analyse = analyse
+        self._analyse_word = analyse_word
         self._limit = limit
 
     def __missing__(self, chunk: str) -> tuple[str, ...]:
-        tokens = tuple(self._analyse(chunk))
+        word = chunk.strip(_EDGES)
+        # ASCII letters and digits are one word by every rule of UAX #29, and these marks join nothing at its edges: no need to look for words in it.
+        plain = word.isascii() and word.isalnum() and len(word) <= MAX_CHUNK_LENGTH
+        tokens = tuple(self._analyse_word(word) if plain else self._analyse(chunk))
         if len(chunk) <= MAX_CHUNK_LENGTH:
             if len(self) >= self._limit:
                 self.clear()
@@ -59,12 +64,14 @@ class _Chunks(dict[str, tuple[str, ...]]):
 
 
 class ChunkAnalyzer:
-    """An analyzer from a function that analyses one chunk, or any text, from scratch."""
+    """An analyzer from a function that analyses one chunk, or any text, from scratch, and one that does the same for a single word of ASCII letters and digits."""
 
-    def __init__(self, name: str, fingerprint: str, analyse: Callable[[str], Iterable[str]], *, max_chunks: int = MAX_CHUNKS) -> None:
+    def __init__(
+        self, name: str, fingerprint: str, analyse: Callable[[str], Iterable[str]], analyse_word: Callable[[str], Iterable[str]], *, max_chunks: int = MAX_CHUNKS
+    ) -> None:
         self.name = name
         self.fingerprint = fingerprint
-        self._chunks = _Chunks(analyse, max_chunks)
+        self._chunks = _Chunks(analyse, analyse_word, max_chunks)
 
     def tokens(self, text: str) -> list[str]:
         chunks = text.split(" ") if _NARROW_NO_BREAK_SPACE in text else text.split()

@@ -4,6 +4,7 @@ Standard: words, lower case. English: words, without possessive 's, lower case, 
 """
 
 from collections.abc import Iterator
+from itertools import chain
 
 from agentir_ray.analysis import porter
 from agentir_ray.analysis.analyzer import ChunkAnalyzer, fingerprint_of
@@ -25,16 +26,19 @@ def standard_tokens(text: str) -> Iterator[str]:
 
 
 def english_tokens(text: str) -> Iterator[str]:
-    for word in words(text):
-        token = lower(without_possessive(word))
-        if token not in ENGLISH_STOP_WORDS:
-            yield porter.stem(token)
+    return chain.from_iterable(english_word(without_possessive(word)) for word in words(text))
+
+
+def english_word(word: str) -> tuple[str, ...]:
+    """The token of one word, none for a stop word."""
+    token = lower(word)
+    return () if token in ENGLISH_STOP_WORDS else (porter.stem(token),)
 
 
 def standard() -> ChunkAnalyzer:
-    return ChunkAnalyzer("standard", fingerprint_of("standard", VERSION, UNICODE_9, GRAMMAR), standard_tokens)
+    return ChunkAnalyzer("standard", fingerprint_of("standard", VERSION, UNICODE_9, GRAMMAR), standard_tokens, lambda word: (word.lower(),))
 
 
 def english() -> ChunkAnalyzer:
     parts = (UNICODE_9, GRAMMAR, " ".join(sorted(ENGLISH_STOP_WORDS)), porter.TABLES)
-    return ChunkAnalyzer("english", fingerprint_of("english", VERSION, *parts), english_tokens)
+    return ChunkAnalyzer("english", fingerprint_of("english", VERSION, *parts), english_tokens, english_word)

@@ -18,6 +18,7 @@ from itertools import pairwise
 from agentir_ray.analysis.analyzer import ChunkAnalyzer, fingerprint_of
 from agentir_ray.analysis.filters import ENGLISH_STOP_WORDS, without_possessive
 from agentir_ray.analysis.folding import fold, identity, stem
+from agentir_ray.analysis.lucene import english_word
 from agentir_ray.analysis.segmentation import GRAMMAR, word_spans
 from agentir_ray.analysis.word_classes import LATER, UNICODE_9, class_table
 
@@ -64,4 +65,4 @@ def _fold_unit(unit: str) -> str:
 
 def multilingual() -> ChunkAnalyzer:
     parts = (UNICODE_9, LATER, GRAMMAR, _RUN.pattern, _UNIT.pattern, " ".join(sorted(ENGLISH_STOP_WORDS)), identity())
-    return ChunkAnalyzer("multilingual", fingerprint_of("multilingual", VERSION, *parts), multilingual_tokens)
+    return ChunkAnalyzer("multilingual", fingerprint_of("multilingual", VERSION, *parts), multilingual_tokens, english_word)

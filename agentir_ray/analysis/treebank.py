@@ -12,6 +12,9 @@ from agentir_ray.analysis.analyzer import fingerprint_of
 
 VERSION = 1
 
+# Longer tokens are no words, and NLTK's stemmer would recurse once for each y in a row.
+MAX_STEMMED_LENGTH = 255
+
 
 class TreebankAnalyzer:
     def __init__(self, split: Callable[[str], list[str]], stem: Callable[[str], str], release: str) -> None:
@@ -21,7 +24,7 @@ class TreebankAnalyzer:
         self._stem = lru_cache(maxsize=65_536)(stem)
 
     def tokens(self, text: str) -> list[str]:
-        return list(map(self._stem, self._split(text.lower())))
+        return [self._stem(token) if len(token) <= MAX_STEMMED_LENGTH else token for token in self._split(text.lower())]
 
 
 def treebank() -> TreebankAnalyzer:

@@ -65,7 +65,7 @@ def test_remembered_chunks_change_nothing(name: str, text: str) -> None:
 
 def test_memory_of_chunks_is_bounded() -> None:
     asked: list[str] = []
-    analyzer = ChunkAnalyzer("test", "", lambda chunk: asked.append(chunk) or [chunk], max_chunks=3)
+    analyzer = ChunkAnalyzer("test", "", lambda chunk: asked.append(chunk) or [chunk], lambda word: asked.append(word) or [word], max_chunks=3)
     assert analyzer.tokens("a b c a b c") == list("abcabc")
     assert asked == ["a", "b", "c"]
     assert analyzer.tokens("d a") == ["d", "a"]
@@ -95,6 +95,7 @@ def test_memory_of_chunks_is_bounded() -> None:
         "\ufeff",
         "ั" * 400,
         "_" * 5_000,
+        "y" * 5_000,
     ],
     ids=ascii,
 )
@@ -115,7 +116,7 @@ def test_ten_megabytes() -> None:
 
 
 def test_threads_get_the_same_tokens() -> None:
-    analyzer = ChunkAnalyzer("test", "", multilingual_tokens, max_chunks=8)
+    analyzer = ChunkAnalyzer("test", "", multilingual_tokens, multilingual_tokens, max_chunks=8)
     text = "Running cats, 北京 книги Москве running δρόμους المدرسة " * 20
     expected = list(multilingual_tokens(text))
     results: list[bool] = []
