@@ -66,9 +66,7 @@ class _Chunks(dict[str, tuple[str, ...]]):
 class ChunkAnalyzer:
     """An analyzer from a function that analyses one chunk, or any text, from scratch, and one that does the same for a single word of ASCII letters and digits."""
 
-    def __init__(
-        self, name: str, fingerprint: str, analyse: Callable[[str], Iterable[str]], analyse_word: Callable[[str], Iterable[str]], *, max_chunks: int = MAX_CHUNKS
-    ) -> None:
+    def __init__(self, name: str, fingerprint: str, analyse: Callable[[str], Iterable[str]], analyse_word: Callable[[str], Iterable[str]], *, max_chunks: int = MAX_CHUNKS) -> None:
         self.name = name
         self.fingerprint = fingerprint
         self._chunks = _Chunks(analyse, analyse_word, max_chunks)

@@ -63,6 +63,12 @@ def test_remembered_chunks_change_nothing(name: str, text: str) -> None:
     assert get_analyzer(name).tokens(text) == expected
 
 
+@pytest.mark.parametrize("name", FROM_SCRATCH)
+@given(text=st.text("aBs1٣é.,:;!?\"()[]'_-/ ", max_size=40))
+def test_marks_at_the_edges_of_a_word_change_nothing(name: str, text: str) -> None:
+    assert get_analyzer(name).tokens(text) == list(FROM_SCRATCH[name](text))
+
+
 def test_memory_of_chunks_is_bounded() -> None:
     asked: list[str] = []
     analyzer = ChunkAnalyzer("test", "", lambda chunk: asked.append(chunk) or [chunk], lambda word: asked.append(word) or [word], max_chunks=3)
