@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeVar
 
+from agentir_ray.analysis import ANALYZERS
 from agentir_ray.clock import Clock, SystemClock
 from agentir_ray.engine import health, listing, transfer, writing
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
-from agentir_ray.engine.prepare import check_name, check_namespace
-from agentir_ray.engine.request import Recency, expression_of, make_request, visibility_of
+from agentir_ray.engine.prepare import check_encodable, check_name, check_namespace
+from agentir_ray.engine.request import Recency, check_bm25, expression_of, make_request, visibility_of, whole_number
 from agentir_ray.engine.searching import search
 from agentir_ray.engine.store import MEMORY_BUDGET_BYTES, Durability, Store
 from agentir_ray.errors import AgentIRError, DamagedError, InvalidInputError, NotFoundError
 from agentir_ray.lexical.filters import EVERYTHING
+from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.lexical.query import Bm25
 from agentir_ray.storage.codec import decode_body
 from agentir_ray.types import ForgetReceipt, Page, Problem, Record, SearchResult, Time
@@ -69,10 +71,14 @@ class Memory:
         Raises StoreLockedError, ReadOnlyError, UnsupportedFileSystemError, DamagedError, FormatError, NotFoundError.
         """
         if durability not in ("full", "process"):
-            raise InvalidInputError(f"durability is {durability!r}; give 'full' or 'process'")
+            raise InvalidInputError(f"durability is {shown(durability)}; give 'full' or 'process'")
         check_namespace(namespace)
+        if analyzer is not None and analyzer not in ANALYZERS:
+            raise InvalidInputError(f"analyzer is {shown(analyzer)}; give one of {', '.join(ANALYZERS)}")
+        whole_number(memory_budget_bytes, "memory_budget_bytes", 1)
+        bm25 = check_bm25(bm25)
         store = Store(
-            Path(path), clock=clock or SystemClock(), read_only=read_only, create=create, durability=durability, memory_budget_bytes=memory_budget_bytes, background=background,
+            _path(path), clock=clock or SystemClock(), read_only=read_only, create=create, durability=durability, memory_budget_bytes=memory_budget_bytes, background=background,
             limits=limits,
         )  # fmt: skip
         return cls(store, namespace, analyzer, bm25, owns_store=True)
@@ -125,20 +131,23 @@ class Memory:
 
     def add_many(self, items: Iterable[Mapping[str, Any]]) -> list[Record | AgentIRError]:
         """Store many records, given as the arguments of `add`; one outcome an item, in order. A bad item keeps no other out. Each commit holds up to 1,000 records."""
+        writing.check_items(items)
         with self._store.namespace(self.namespace, create=self._creates(), analyzer=self._analyzer) as namespace:
             return list(writing.add_records(self._store, namespace, items))
 
     def import_(self, items: Iterable[Mapping[str, Any]], progress: Callable[[int], None] | None = None) -> ImportReport:
         """Store records as `add_many` does, `created_at` included, and count them. `progress` is told how many were seen so far."""
+        writing.check_items(items)
         added = duplicates = 0
         failed: list[tuple[str, str]] = []
         with self._store.namespace(self.namespace, create=self._creates(), analyzer=self._analyzer) as namespace:
-            before = namespace.index.seq
+            newest = namespace.index.seq
             for n, (item, outcome) in enumerate(_paired(items, lambda stream: writing.add_records(self._store, namespace, stream)), 1):
                 if isinstance(outcome, AgentIRError):
-                    failed.append((str(item.get("id") or f"#{n}"), str(outcome)))
-                elif outcome.seq > before:
-                    added += 1
+                    id = item.get("id") if isinstance(item, Mapping) else None
+                    failed.append((id if isinstance(id, str) and id else f"#{n}", str(outcome)))
+                elif outcome.seq > newest:
+                    added, newest = added + 1, outcome.seq
                 else:
                     duplicates += 1
                 if progress is not None:
@@ -147,7 +156,7 @@ class Memory:
 
     def update(self, id: str, *, operation_id: str | None = None, **changes: Any) -> Record:
         """Write a new version of a record: `changes` are arguments of `add`, None clears an optional one. An `as_of` before sees the old version."""
-        with self._store.namespace(self.namespace) as namespace:
+        with self._store.namespace(self.namespace, analyzer=self._analyzer) as namespace:
             return writing.update_record(self._store, namespace, id, changes, operation_id)
 
     def forget(
@@ -159,18 +168,16 @@ class Memory:
         """
         if (where is None) == (ids is None):
             raise InvalidInputError("give either where or ids; to erase a whole namespace call drop")
-        with self._store.namespace(self.namespace) as namespace:
+        with self._store.namespace(self.namespace, analyzer=self._wanted) as namespace:
             if where is not None:
                 expression = expression_of(where, None, None)
                 if expression == EVERYTHING:
                     raise InvalidInputError("an empty filter would erase everything; name what to forget, or call drop to erase the namespace")
                 found = listing.matching_ids(namespace, expression)
             else:
-                assert ids is not None
-                if isinstance(ids, str):
-                    raise InvalidInputError("ids is a string; give a list of ids")
+                named = writing.check_ids(ids)
                 with namespace.index.lock:
-                    found = [id for id in dict.fromkeys(ids) if namespace.index.find(check_name(id, "id"))]
+                    found = [id for id in named if namespace.index.find(id)]
             if dry_run:
                 return ForgetReceipt(tuple(found), hidden=False, purged=False)
             self._store.writer  # noqa: B018 - raises ReadOnlyError
@@ -182,6 +189,7 @@ class Memory:
 
     def drop(self, namespace: str | None = None) -> bool:
         """Delete a whole namespace (default: this one) with all its files; False when there was none."""
+        self._store.check()
         return self._store.drop(self.namespace if namespace is None else check_namespace(namespace))
 
     # Reading.
@@ -244,7 +252,7 @@ class Memory:
     def namespaces(self, prefix: str = "") -> list[str]:
         """Names in the store, in order; `prefix` counts whole segments: "acme" gives "acme" and "acme/x", never "acme-corp"."""
         self._store.check()
-        return self._store.log.namespaces(prefix)
+        return self._store.log.namespaces(prefix if prefix == "" else check_namespace(prefix, "prefix"))
 
     def export(self, *, salvage: bool = False) -> Iterator[Record]:
         """Every record that is not deleted, in the order of the log. `salvage` reads around damage, with a warning for all that it skips."""
@@ -256,7 +264,7 @@ class Memory:
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Copy the whole store, while it is open, into the new folder `path`."""
         self._store.check()
-        transfer.backup(self._store, Path(path))
+        transfer.backup(self._store, _path(path))
 
     def verify(self) -> list[Problem]:
         """Check every byte of the whole store; empty when it is sound."""
@@ -277,11 +285,20 @@ class Memory:
         self._store.writer  # noqa: B018 - raises ReadOnlyError
         return True
 
+    @property
+    def _wanted(self) -> str | None:
+        """The analyzer to load a namespace with; a reader takes it as it is."""
+        return None if self._store.read_only else self._analyzer
+
     def _read(self, work: Callable[[Namespace], T]) -> T:
         """Run `work` on the loaded namespace; a segment found damaged is rebuilt from the log, and the work done again."""
         store = self._store
-        namespace = store.acquire(self.namespace)
+        namespace = store.acquire(self.namespace, analyzer=self._wanted)
         try:
+            if self._analyzer is not None and namespace.analyzer.name != self._analyzer:
+                raise InvalidInputError(
+                    f"namespace {self.namespace!r} is indexed by the analyzer {namespace.analyzer.name}; open it for writing with analyzer={self._analyzer!r} to rebuild it"
+                )
             return work(namespace)
         except DamagedError as error:
             store.report_damage(namespace, error)
@@ -289,6 +306,14 @@ class Memory:
             store.release(namespace)
         with store.namespace(self.namespace) as namespace:
             return work(namespace)
+
+
+def _path(path: object) -> Path:
+    name = os.fspath(path) if isinstance(path, str | os.PathLike) else path
+    if not isinstance(name, str):
+        raise InvalidInputError(f"path is {shown(path)}; give a string or a pathlib.Path")
+    check_encodable(name, "path")
+    return Path(name)
 
 
 def _get(namespace: Namespace, id: str) -> Record:
