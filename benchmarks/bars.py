@@ -14,6 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+Outcome = tuple[Any, bool]  # what was seen, and whether the bar holds
+
 
 class Report:
     """Collects figures (anything worth knowing) and bars (what an issue promised), and tells of each on stderr as it comes."""
@@ -27,8 +29,8 @@ class Report:
         self.figures[name] = value
         print(f"     {name}: {shown(value)}", file=sys.stderr, flush=True)
 
-    def measure(self, name: str, bar: str, work: Callable[[], tuple[Any, bool]]) -> None:
-        """Run `work`, which gives (value, ok). One that fails must not hide what the others measure: its bar is not ok."""
+    def measure(self, name: str, bar: str, work: Callable[[], Outcome]) -> None:
+        """Run `work`. One that fails must not hide what the others measure: its bar is not ok."""
         try:
             value, ok = work()
         except Exception as error:

@@ -31,13 +31,12 @@ from agentir_ray.clock import SystemClock
 from agentir_ray.engine.store import MEMORY_BUDGET_BYTES, Store
 from agentir_ray.lexical.query import Bm25
 from benchmarks import synthetic
-from benchmarks.bars import Report
+from benchmarks.bars import Outcome, Report
 
 START_US = 1_700_000_000_000_000
 STEP_US = 6_000_000  # ten records a minute
 SESSIONS = 100
 Item = dict[str, Any]
-Outcome = tuple[Any, bool]
 
 
 def items(documents: int, seed: int = 0, short: bool = False) -> list[Item]:
@@ -430,7 +429,7 @@ def first_search(report: Report) -> Outcome:
             before = time.perf_counter()
             child(FIRST_SEARCH, str(path))
             times.append(time.perf_counter() - before)
-    doctor = subprocess.run([sys.executable, "-m", "agentir_ray.cli", "doctor"], capture_output=True, text=True, timeout=600, check=False)
+    doctor = subprocess.run([sys.executable, "-m", "agentir_ray", "doctor"], capture_output=True, text=True, timeout=600, check=False)
     tells = doctor.returncode == 0 and "cache" in doctor.stdout.lower()
     seconds = statistics.median(times)
     return {"s from start to exit of the process": seconds, "doctor tells of the cache": tells}, seconds < 1.5 and tells
