@@ -1,7 +1,7 @@
 """Every error that a caller can meet, as one small tree.
 
-Each says what happened and what the caller can do. Lower errors (SQLite's, the operating system's) are translated into these at the edge of `storage`; nothing is swallowed. The command
-line prints the message without a traceback and ends with `exit_code`.
+Each says what happened and what the caller can do. Lower errors (SQLite's, the operating system's) are translated into these at the edge of `storage`; nothing is swallowed. The
+command line prints the message without a traceback and ends with `exit_code`.
 """
 
 

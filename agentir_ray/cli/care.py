@@ -4,8 +4,6 @@ import importlib
 import pkgutil
 import platform
 import sys
-import tempfile
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
@@ -18,6 +16,7 @@ from agentir_ray import kernels
 from agentir_ray.cli.console import plain, print_json, stdout, table
 from agentir_ray.cli.options import Json, Namespace, Store, default_store, opened
 from agentir_ray.client.memory import Memory
+from agentir_ray.client.warm import warm_up
 from agentir_ray.errors import AgentIRError, DamagedError
 
 _PACKAGES = ("agentir-ray", "numpy", "numba", "apsw", "PyStemmer", "nltk", "zstandard")
@@ -50,7 +49,7 @@ def verify(store: Store = None, namespace: Namespace = "default", as_json: Json 
 def doctor(store: Store = None, as_json: Json = False) -> None:
     """Show versions and places, compile and cache the kernels, and try the store."""
     path = store or default_store()
-    first_s, second_s = _warm(), _warm()
+    first_s, second_s = warm_up(), warm_up()
     findings: dict[str, Any] = {
         "python": f"{platform.python_version()} ({sys.executable})",
         "platform": platform.platform(),
@@ -64,16 +63,6 @@ def doctor(store: Store = None, as_json: Json = False) -> None:
         print_json(findings)
     else:
         stdout().print(table(["", ("finding", "wrap")], [(name, plain(value)) for name, value in findings.items()]))
-
-
-def _warm() -> float:
-    """Seconds from nothing to a first answer, in a throw-away store: whatever Numba has not compiled and cached yet, it does now."""
-    start = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder, Memory.open(f"{folder}/store") as memory:
-        memory.add_many({"text": f"warm up number {number}", "session": "s"} for number in range(20))
-        memory.search("warm number")
-        memory.search("warm number", session="s", explain=True)
-    return time.perf_counter() - start
 
 
 def _cache_folders() -> list[str]:

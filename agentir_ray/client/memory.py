@@ -64,9 +64,9 @@ class Memory:
     ) -> Self:
         """Open, or create, the store in the folder `path`.
 
-        One process at a time opens a store for writing; any number may open it `read_only` and follow within a second. `analyzer` (default: the namespace's own, "multilingual" for a
-        new one) rebuilds the index when it differs from the namespace's. `durability="process"` skips the sync of each commit: a power cut may lose the last records, a crash of the
-        process does not. `background=False` leaves sealing and merging to the calls that write, and `limits` says when these are due.
+        One process at a time opens a store for writing; any number may open it `read_only` and follow within a second. `analyzer` (default: the namespace's own, "multilingual"
+        for a new one) rebuilds the index when it differs from the namespace's. `durability="process"` skips the sync of each commit: a power cut may lose the last records, a
+        crash of the process does not. `background=False` leaves sealing and merging to the calls that write, and `limits` says when these are due.
 
         Raises StoreLockedError, ReadOnlyError, UnsupportedFileSystemError, DamagedError, FormatError, NotFoundError.
         """
@@ -117,8 +117,8 @@ class Memory:
     ) -> Record:
         """Store one record: durable and searchable when this returns.
 
-        `id` makes retries safe: the same id with the same content returns the first record, with other content raises ConflictError. `supersedes` names a record that this one replaces
-        as knowledge: the old one leaves the results from now on, and stays visible to an `as_of` before.
+        `id` makes retries safe: the same id with the same content returns the first record, with other content raises ConflictError. `supersedes` names a record that this one
+        replaces as knowledge: the old one leaves the results from now on, and stays visible to an `as_of` before.
         """
         fields = {
             "text": text, "id": id, "timestamp": timestamp, "importance": importance, "session": session, "role": role, "metadata": metadata, "expires_at": expires_at,
@@ -218,8 +218,8 @@ class Memory:
         """The `k` best records for `query`, best first, equal scores newer first.
 
         `since` and `until` are inclusive bounds of `timestamp`; `where`, `session` and `role` filter (see `agentir_ray.lexical.filters`). `recency=(weight, tau)` adds
-        weight * exp(-age / tau) to a hit's score, `importance=weight` adds weight * importance. `as_of` is the query's now: what was written, deleted or superseded later is as if not yet
-        done. `deadline_ms` cuts the search short, and the coverage says so. `max_tokens` cuts the hits to a token budget (4 bytes a token).
+        weight * exp(-age / tau) to a hit's score, `importance=weight` adds weight * importance. `as_of` is the query's now: what was written, deleted or superseded later is as
+        if not yet done. `deadline_ms` cuts the search short, and the coverage says so. `max_tokens` cuts the hits to a token budget (4 bytes a token).
         """
         request = make_request(
             query, self._store.clock.now_us(), k=k, offset=offset, mode=mode, since=since, until=until, where=where, session=session, role=role, coverage=coverage, as_of=as_of,

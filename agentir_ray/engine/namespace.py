@@ -1,7 +1,7 @@
 """One loaded namespace: its index, and how the log's entries become part of it.
 
-The log is the truth. Loading maps the manifest's segments and replays the rest; afterwards every committed batch is applied in commit order. Only this process writes the namespace, so
-the state in memory is the log's. What rewrites files is in `compaction`.
+The log is the truth. Loading maps the manifest's segments and replays the rest; afterwards every committed batch is applied in commit order. Only this process writes the
+namespace, so the state in memory is the log's. What rewrites files is in `compaction`.
 """
 
 import json
@@ -36,7 +36,7 @@ class WriteBatch(Batch):
 
 @dataclass(eq=False)
 class Namespace:
-    """`maintenance` is held by whoever rewrites files; `pins` counts the calls that use this object, which is evicted only at 0. Both `pins` and the last two fields are the store's."""
+    """`maintenance` is held by whoever rewrites files; `pins`, which the store keeps, counts the calls that use this object: it is evicted only at 0."""
 
     name: str
     number: int

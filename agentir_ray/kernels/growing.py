@@ -1,7 +1,7 @@
 """Postings that grow while they are read: the buffer's.
 
-Postings of a document lie together, in the order of arrival, so they are a forward index as they stand; each also points to the previous posting of its term. Nothing that a reader can
-reach from the heads it copied is ever changed, so readers need no lock.
+Postings of a document lie together, in the order of arrival, so they are a forward index as they stand; each also points to the previous posting of its term. Nothing that a
+reader can reach from the heads it copied is ever changed, so readers need no lock.
 """
 
 from typing import Any

@@ -1,7 +1,8 @@
 """From documents to postings and back: counting-sort inversion, skylines, and the packed forward index.
 
 Shapes: N documents in time order, P postings, T terms, B blocks. A block is the postings of one term in one window of `WINDOW` consecutive documents; documents inside are numbered
-from the window's start in 16 bits. The forward index holds, per document, its term ordinals ascending: gap << 1 | (tf > 1) as LEB128, followed by the tf as LEB128 where the bit is set.
+from the window's start in 16 bits. The forward index holds, per document, its term ordinals ascending: gap << 1 | (tf > 1) as LEB128, followed by the tf as LEB128 where the bit
+is set.
 """
 
 from typing import Any

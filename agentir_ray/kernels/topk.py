@@ -1,10 +1,11 @@
 """Exact BM25 top-k over one segment or the buffer (DESIGN 4): windowed MaxScore.
 
-**The score is one canonical function.** With gain = weight * idf * (k1 + 1), base = k1 * (1 - b) and slope = k1 * b / average length, a term adds `gain * (tf / (tf + (base + slope * length)))`,
-in float64; contributions are added in the order of the query's terms, then `+ recency`, then `+ importance`. `contribution` and `add_priors` below are the only places that compute it.
+**The score is one canonical function.** With gain = weight * idf * (k1 + 1), base = k1 * (1 - b) and slope = k1 * b / average length, a term adds `gain * (tf / (tf + (base +
+slope * length)))`, in float64; contributions are added in the order of the query's terms, then `+ recency`, then `+ importance`. `contribution` and `add_priors` below are the
+only places that compute it.
 
-**Pruning never decides a tie.** Sums used to prune may be added in another order, so bounds are raised by 1 + 1e-6 and a document is dropped only when strictly below the k-th score;
-survivors are scored canonically. Equal scores are ordered by sequence number, newer first.
+**Pruning never decides a tie.** Sums used to prune may be added in another order, so bounds are raised by 1 + 1e-6 and a document is dropped only when strictly below the k-th
+score; survivors are scored canonically. Equal scores are ordered by sequence number, newer first.
 
 A segment is read in windows of 65,536 documents. Terms whose bounds cannot reach the threshold together are non-essential: essential lists are added into an accumulator, and the
 documents that it touched are probed in the others.

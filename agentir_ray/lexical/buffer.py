@@ -1,7 +1,7 @@
 """The growing part of an index: records become searchable the moment they are added, and leave it together when it is sealed into a segment.
 
-One writer at a time changes it, under the namespace's lock; readers take a `BufferView` under that lock and then read without it: arrays are appended to or replaced, never changed where
-a reader can see, except the overlay, whose entries carry the sequence number that made them. Documents are numbered in order of arrival.
+One writer at a time changes it, under the namespace's lock; readers take a `BufferView` under that lock and then read without it: arrays are appended to or replaced, never
+changed where a reader can see, except the overlay, whose entries carry the sequence number that made them. Documents are numbered in order of arrival.
 """
 
 from bisect import bisect_left, insort

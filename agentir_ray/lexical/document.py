@@ -13,7 +13,7 @@ Int32s = npt.NDArray[np.int32]
 
 
 class IndexedDocument(NamedTuple):
-    """`terms` are distinct, in order of first appearance, with their `tfs`; `length` counts all tokens. `keys` are the filter keys, `stored` the bytes that a hit is decoded from."""
+    """`terms` are distinct, in order of first appearance, with their `tfs`; `length` counts all tokens. `keys` are the filter keys, `stored` what a hit is decoded from."""
 
     id: str
     timestamp_us: int

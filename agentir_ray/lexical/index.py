@@ -1,7 +1,7 @@
 """A namespace's index: its segments, the buffer being sealed if any, and the growing buffer, as one.
 
-It owns the one short lock of the namespace. Writers (one at a time: the engine sees to it) change it under the lock; a search takes a `Snapshot` under it and then reads without it. It
-knows no log and no manifest: the engine tells it what was committed, and hands it segments that are already durable.
+It owns the one short lock of the namespace. Writers (one at a time: the engine sees to it) change it under the lock; a search takes a `Snapshot` under it and then reads without
+it. It knows no log and no manifest: the engine tells it what was committed, and hands it segments that are already durable.
 """
 
 import itertools
@@ -37,7 +37,10 @@ class Place(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """A consistent look at the index for one query. `ordinals` and `changes` hold one entry a segment; `buffer_filters` one bitmap a buffer (empty: no filter). Empty buffers are left out."""
+    """A consistent look at the index for one query.
+
+    `ordinals` and `changes` hold one entry a segment, `buffer_filters` one bitmap a buffer (empty: no filter). Empty buffers are left out.
+    """
 
     seq: int
     statistics: Statistics

@@ -22,7 +22,10 @@ _local = threading.local()
 
 
 class Visibility(NamedTuple):
-    """What the query may see. `as_of_us` is its now; `written_until_us` is the same where the caller named it, else no limit at all: what was acknowledged is there, whatever the clocks."""
+    """What the query may see.
+
+    `as_of_us` is its now; `written_until_us` is the same where the caller named it, else no limit at all: what was acknowledged is there, whatever the clocks say.
+    """
 
     as_of_us: int
     written_until_us: int = NEVER_US - 1

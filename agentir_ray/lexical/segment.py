@@ -1,7 +1,7 @@
 """An immutable, memory-mapped part of an index, documents in time order, with the overlay of what happened to them since.
 
-Opening reads the header and `meta`; every other section is checked and mapped at its first touch. A segment never changes its file and knows no namespace, log or manifest: the engine
-opens it, tells it of deletions, and unlinks the file after the last reader let go.
+Opening reads the header and `meta`; every other section is checked and mapped at its first touch. A segment never changes its file and knows no namespace, log or manifest: the
+engine opens it, tells it of deletions, and unlinks the file after the last reader let go.
 """
 
 import itertools
@@ -77,6 +77,10 @@ class Segment:
         if name in _OPTIONAL and name not in self._file:
             return _OPTIONAL[name]
         return self._file.array(name)
+
+    @property
+    def sections(self) -> list[str]:
+        return self._file.names()
 
     def verify(self) -> None:
         self._file.verify()

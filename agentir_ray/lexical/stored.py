@@ -1,7 +1,7 @@
 """Stored fields: the bytes of each document, packed into zstd blocks and found by document number.
 
-A document is (block, start, length), so that a merge can copy whole blocks however it reorders documents. Blocks aim at 8 KiB: small enough to decompress for one hit (some 10 us), large
-enough to compress. A document larger than that has a block to itself. Decompressed blocks are kept in a `BlockCache` that all segments of a store share.
+A document is (block, start, length), so that a merge can copy whole blocks however it reorders documents. Blocks aim at 8 KiB: small enough to decompress for one hit (some 10
+us), large enough to compress. A document larger than that has a block to itself. Decompressed blocks are kept in a `BlockCache` that all segments of a store share.
 """
 
 import threading
