@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import Protocol
 
-# Text has few distinct chunks and many rare ones. 65,536 chunks cover 19 of 20 in a conversation and hold at most ~20 MB; above that the memory starts afresh, which costs less
-# than keeping track of age. Longer chunks (links, text without spaces) seldom come back.
+# Text has few distinct chunks and many rare ones: even cold, 93 of 100 chunks of the LoCoMo chats were seen before, 91 of 100 of the SciFact abstracts. 65,536 chunks hold about
+# 14 MB; above that the memory starts afresh, which costs less than keeping track of age. Longer chunks (links, text without spaces) seldom come back.
 MAX_CHUNKS = 65_536
 MAX_CHUNK_LENGTH = 32
 
