@@ -41,6 +41,13 @@ _STEP_5: dict[str, tuple[str, ...]] = {
     "z": ("ize",),
 }
 
+# The last letters of all suffixes: a word that ends in none of them, as numbers do, is its own stem.
+_LAST = (
+    frozenset("sdgyel")
+    | {suffix[-1] for rules in (*_STEP_3.values(), *_STEP_4.values()) for suffix, _ in rules}
+    | {suffix[-1] for suffixes in _STEP_5.values() for suffix in suffixes}
+)
+
 TABLES = repr((_STEP_3, _STEP_4, _STEP_5))
 
 
@@ -54,7 +61,7 @@ def stem(word: str) -> str:
 
 
 def _stem(word: str) -> str:
-    if len(word) < 3:
+    if len(word) < 3 or word[-1] not in _LAST:
         return word
     word = _step_1(word)
     if word.endswith("y") and "v" in _shape(word[:-1]):
@@ -128,6 +135,8 @@ def _step_5(word: str) -> str:
 
 def _step_6(word: str) -> str:
     """A final e, and one l of two."""
+    if not word.endswith(("e", "ll")):
+        return word
     measure = _measure(word)
     if word.endswith("e") and (measure > 1 or (measure == 1 and not _short(word[:-1]))):
         word = word[:-1]
