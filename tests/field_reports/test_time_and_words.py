@@ -1,0 +1,198 @@
+"""F13, F14, F15, F17, F18: whose time it is, what a word is, and how long an answer may take."""
+
+import math
+import sys
+import time
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentir_ray import InvalidInputError, Memory
+from agentir_ray.analysis import get_analyzer
+from agentir_ray.clock import ManualClock
+from agentir_ray.engine.policy import Limits
+from tests.field_reports.conftest import Open
+
+KOLKATA = timezone(timedelta(hours=5, minutes=30))
+
+
+def ids(memory: Memory, query: str = "rain", **parameters: Any) -> list[str]:
+    return [hit.record.id for hit in memory.search(query, **parameters)]
+
+
+@pytest.fixture(params=["UTC", "Asia/Tokyo", "America/Los_Angeles"])
+def server_zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("TZ", request.param)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("server_zone")
+def test_f13_times_are_utc_and_bounds_inclusive(memory: Memory) -> None:
+    memory.add("rain", id="before", timestamp=datetime(2026, 3, 1, 23, 59, 59, 999_999))
+    memory.add("rain", id="first", timestamp=datetime(2026, 3, 2))
+    memory.add("rain", id="zone", timestamp=datetime(2026, 3, 2, 5, 30, tzinfo=KOLKATA))
+    memory.add("rain", id="last", timestamp="2026-03-02T23:59:59.999999Z")
+    memory.add("rain", id="after", timestamp="2026-03-03")
+    day = {"since": "2026-03-02", "until": "2026-03-02T23:59:59.999999"}
+    assert ids(memory, **day) == ["last", "zone", "first"]
+    assert [record.id for record in memory.recent(**day).records] == ["last", "zone", "first"]
+    assert ids(memory, where={"timestamp": {"gte": day["since"], "lte": day["until"]}}) == ["last", "zone", "first"]
+    assert ids(memory, where={"timestamp": {"gt": day["since"], "lt": day["until"]}}) == []
+    assert ids(memory, since=datetime(2026, 3, 2, 5, 30, tzinfo=KOLKATA), until=datetime(2026, 3, 2, tzinfo=UTC)) == ["zone", "first"]
+    assert memory.get("zone").timestamp == datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def test_f13_ranges_are_of_the_event_not_of_its_writing(memory: Memory, clock: ManualClock) -> None:
+    memory.add("rain", id="old", timestamp="2001-01-01")
+    memory.add("rain", id="new", timestamp="2030-01-01")
+    assert ids(memory, until="2010-01-01") == ["old"]
+    assert ids(memory, since="2010-01-01") == ["new"]
+    now = datetime.fromtimestamp(clock.now_us() / 1e6, UTC)
+    assert ids(memory, since=now - timedelta(days=1), until=now + timedelta(days=1)) == []
+    assert ids(memory, where={"created_at": {"gte": now - timedelta(days=1), "lte": now}}) == ["new", "old"]
+
+
+@pytest.mark.usefixtures("server_zone")
+def test_f14_now_is_the_callers(memory: Memory, clock: ManualClock) -> None:
+    """A replay: what was known then, as recent as it was then, whatever the server's clock says now."""
+    written = datetime(2023, 5, 2, tzinfo=UTC)
+    replay = memory.use("replay")
+    replay.import_({"text": "rain", "id": id, "timestamp": datetime(2023, 5, day), "created_at": written, "expires_at": "2023-06-01"} for day, id in ((1, "a"), (2, "b")))
+    assert ids(replay) == []  # expired by the server's clock
+    assert ids(replay, as_of=written - timedelta(microseconds=1)) == []  # not yet written
+    asked = {"as_of": datetime(2023, 5, 3), "recency": (1.0, "1d"), "explain": True}
+    hits = replay.search("rain", **asked).hits
+    assert [hit.record.id for hit in hits] == ["b", "a"]
+    assert [hit.explanation.recency for hit in hits if hit.explanation] == [math.exp(-1.0), math.exp(-2.0)]
+    clock.advance(86_400 * 365)
+    assert replay.search("rain", **asked).hits == hits
+    assert replay.search("rain", **asked | {"as_of": "2023-05-03T05:30+05:30"}).hits == hits
+
+
+def test_f14_what_happened_later_is_as_if_not_yet_done(memory: Memory, clock: ManualClock) -> None:
+    def now() -> int:
+        clock.advance(10)
+        return clock.now_us()
+
+    memory.add("rain in Lisbon", id="a")
+    after_add = now()
+    clock.advance(1)
+    memory.update("a", text="rain in Porto")
+    after_update = now()
+    clock.advance(1)
+    memory.add("rain in Faro", id="b", supersedes="a")
+    after_supersession = now()
+
+    def texts(as_of: int | None) -> list[str]:
+        return [hit.record.text for hit in memory.search("rain", as_of=as_of)]
+
+    assert texts(after_add) == ["rain in Lisbon"]
+    assert texts(after_update) == ["rain in Porto"]
+    assert texts(after_supersession) == texts(None) == ["rain in Faro"]
+    memory.forget(ids=["b"])  # an erasure holds for every time, and what it superseded stands again
+    assert texts(after_add) == ["rain in Lisbon"]
+    assert texts(after_supersession) == texts(None) == ["rain in Porto"]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("我昨天在东京见了朋友", "东京"),
+        ("昨日、東京タワーに行きました", "東京タワー"),
+        ("어제 서울에서 친구를 만났다", "서울"),
+        ("เมื่อวานฉันไปกรุงเทพ", "กรุงเทพ"),
+        ("سافرت أمس إلى القاهرة", "القاهرة"),
+        ("נסעתי אתמול לתל אביב", "אביב"),
+        ("вчера мы были в Москве", "москве"),
+        ("我买了iPhone手机和MacBook", "iphone"),
+        ("meeting 在 café 🎉 tomorrow", "café"),
+        ("party 🎉 tonight", "🎉"),
+        ("Ｆｕｌｌｗｉｄｔｈ letters", "fullwidth"),
+    ],
+)
+def test_f15_every_script_is_found_by_default(memory: Memory, text: str, query: str) -> None:
+    memory.add("nothing of the kind", id="other")
+    memory.add(text, id="it")
+    assert ids(memory, query) == ["it"]
+
+
+def test_f17_another_analyzer_rebuilds_the_index(open_memory: Open) -> None:
+    """Of vectors there are none yet: what belongs to them (a clear error, BM25 goes on, a command to encode anew) comes with them."""
+    memory = open_memory(limits=Limits(seal_at=4))
+    for i in range(6):
+        memory.add(f"raining {i}", id=str(i))
+    memory.close()
+    memory = open_memory(analyzer="standard")
+    assert ids(memory, "rain") == []
+    assert len(ids(memory, "raining")) == 6
+    assert memory.stats()["namespace"]["analyzer"] == "standard"
+    memory.close()
+    memory = open_memory()  # it stays what it is
+    assert (ids(memory, "rain"), memory.stats()["namespace"]["analyzer"]) == ([], "standard")
+    memory.close()
+    with open_memory(read_only=True, analyzer="english") as reader, pytest.raises(InvalidInputError, match="indexed by the analyzer standard; open it for writing"):
+        ids(reader, "rain")
+    assert len(ids(open_memory(analyzer="english"), "rain")) == 6
+
+
+def test_f17_a_new_version_of_the_analyzer_rebuilds_the_index(open_memory: Open, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = open_memory(limits=Limits(seal_at=4))
+    for i in range(4):
+        memory.add("rain", id=str(i))
+    memory.close()
+    before = set(store.rglob("*.segment"))
+    monkeypatch.setattr(get_analyzer("multilingual"), "fingerprint", "of a later version")
+    memory = open_memory()
+    assert len(ids(memory)) == 4
+    assert not before & set(store.rglob("*.segment"))
+
+
+def test_f17_an_unknown_analyzer_or_channel_is_an_error_that_names_the_known(memory: Memory, open_memory: Open) -> None:
+    memory.add("rain", id="a")
+    with pytest.raises(InvalidInputError, match=r"mode is 'dense'.*auto, bm25"):
+        memory.search("rain", mode="dense")
+    memory.close()
+    with pytest.raises(InvalidInputError, match=r"analyzer is 'klingon'.*english, multilingual, nltk, standard"):
+        open_memory(analyzer="klingon")
+    assert ids(open_memory()) == ["a"]
+
+
+class Ticking(ManualClock):
+    """Every look at the stopwatch takes a millisecond."""
+
+    def monotonic_ns(self) -> int:
+        self.advance(0.001)
+        return super().monotonic_ns()
+
+
+def test_f18_a_deadline_holds_and_the_answer_says_what_it_lacks(open_memory: Open) -> None:
+    memory = open_memory(clock=Ticking(), limits=Limits(seal_at=9, max_unsealed=1_000))
+    memory.add_many([{"text": "rain", "id": f"old{i}", "timestamp": "2020-01-01"} for i in range(27)])
+    memory.add_many([{"text": "rain", "id": f"middle{i}", "timestamp": "2021-01-01"} for i in range(9)])
+    memory.add("rain", id="new")
+    full = memory.search("rain", k=100)
+    assert len(full) == 37 and full.coverage.exact and full.coverage.searched == 3
+    cut = memory.search("rain", k=100, deadline_ms=2)
+    assert (cut.coverage.exact, cut.coverage.mass) == (False, None)
+    assert cut.coverage.searched + cut.coverage.not_searched == 3 and cut.coverage.not_searched == 1
+    assert "deadline" in cut.coverage.reason
+    assert cut.hits == full.hits[: len(cut)]
+    assert cut.hits[0].record.id == "new"
+
+
+def test_f18_an_answer_says_where_its_time_went(memory: Memory) -> None:
+    memory.add("rain")
+    result = memory.search("rain")
+    assert result.timings_us.keys() == {"analyse", "rank", "read", "total"}
+    assert all(us >= 0 for us in result.timings_us.values())
+    assert result.stages == ("bm25",)
+
+
+def test_f18_no_model_on_the_way_of_a_write(memory: Memory) -> None:
+    memory.add("rain")
+    assert not {"torch", "transformers", "sentence_transformers", "ray", "openai", "faiss"} & sys.modules.keys()
