@@ -95,6 +95,7 @@ class Store:
         check_writable(path)
         self._check_database()
         self._store_lock = StoreLock(path)
+        crashed = self._wal_bytes() > 0
         try:
             self._writer = SqliteLog(path / DATABASE, clock=clock, durability="power" if durability == "full" else "process", vfs=vfs, files=files)
         except BaseException:
@@ -104,16 +105,25 @@ class Store:
         self.compactor = Compactor(self._writer, self.cache, self._discard, files, limits)
         self._committer = GroupCommitter(self._writer, self._apply)
         self.maintenance = Maintenance(self._writer, self.compactor, self.acquire, self.release, background, limits)
-        self._clean()
+        try:
+            self._clean()
+        except BaseException:
+            self.close()
+            raise
+        if crashed:  # the WAL that was left may hold what was erased since
+            self.maintenance.request(None, purge=True)
 
     def _has_segments(self) -> bool:
         return any((self.path / SEGMENTS).glob("*/*"))
 
+    def _wal_bytes(self) -> int:
+        wal = self.path / (DATABASE + "-wal")
+        return wal.stat().st_size if wal.exists() else 0
+
     def _check_database(self) -> None:
         """An empty or missing database beside segments is damage, not a new store: to begin anew would remove what the segments can still give."""
         database = self.path / DATABASE
-        wal = self.path / (DATABASE + "-wal")
-        if not (database.exists() and database.stat().st_size) and not (wal.exists() and wal.stat().st_size) and self._has_segments():
+        if not (database.exists() and database.stat().st_size) and not self._wal_bytes() and self._has_segments():
             raise DamagedError(f"{database} is missing or empty though there are segments; restore a backup, or save the segments' records with `agentir export --salvage`")
 
     def _clean(self) -> None:
@@ -151,9 +161,11 @@ class Store:
         if self.read_only:
             self.log.close()
             return
-        self.maintenance.stop()
-        self._writer.close()
-        self._store_lock.release()
+        try:
+            self.maintenance.stop()
+            self._writer.close()
+        finally:
+            self._store_lock.release()
 
     # Namespaces.
 

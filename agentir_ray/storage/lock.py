@@ -70,7 +70,8 @@ class StoreLock:
         if descriptor is None or self._guard.forked:
             return
         _held.discard(self)
-        os.ftruncate(descriptor, 0)
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, 0)
         # Unlocked before closed: a child that was just forked may not have closed its copy yet.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)

@@ -8,6 +8,7 @@ small transaction of our own, once synced, overwrites the start of those frames 
 else it stays UnknownOutcomeError, and every later write settles it first.
 """
 
+import contextlib
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -198,8 +199,8 @@ class SqliteLog(SqliteReader, RecordLog):
             raise
 
     def close(self) -> None:
-        """Idempotent. Checkpoints, so that the store is one file afterwards."""
+        """Idempotent. Checkpoints, so that the store is one file afterwards; what the disk refuses stays in the WAL, for the next who opens it."""
         super().close()
         if not self._guard.forked:
-            with self._write_lock, translated(self.path):
+            with self._write_lock, translated(self.path), contextlib.suppress(*REFUSED_WRITES):
                 self._writer.close()

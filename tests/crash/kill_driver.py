@@ -140,7 +140,7 @@ def _heal(folder: Path, seed: int) -> int:
 
 
 def _check(folder: Path, seed: int, worlds: list[World]) -> int:
-    with Memory.open(folder, background=False) as memory:
+    with Memory.open(folder, background=False, durability="process") as memory:
         return FIRST_WORLD + check(memory, worlds, random.Random(seed))
 
 

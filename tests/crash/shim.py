@@ -1,7 +1,7 @@
 """A disk whose power can be cut: everything that is written is journalled, and the journal tells what may be left at any moment.
 
-`Journal` records creates, writes, truncations, syncs, renames, unlinks and syncs of folders, from SQLite (through `JournalVFS`) and from the engine's own files (through
-`JournalFiles`) alike, in one order. `reconstruct` builds a disk as it may look after a power cut: what was synced is there; of the rest, any subset of the 512-byte sectors; of
+`Journal` records creates, new folders, writes, truncations, syncs, renames, unlinks and syncs of folders, from SQLite (through `JournalVFS`) and from the engine's own files
+(through `JournalFiles`) alike, in one order. `reconstruct` builds a disk as it may look after a power cut: what was synced is there; of the rest, any subset of the 512-byte sectors; of
 the changes to a folder since its last sync, any prefix (file systems journal them in order). SQLite's shared memory is not recorded: it does not survive a power cut, and
 recovery must not need it.
 
@@ -24,8 +24,9 @@ from agentir_ray.storage.files import Chunk, FileOps
 
 SECTOR = 512
 
-Verb = Literal["create", "write", "truncate", "sync", "rename", "unlink", "fsync_dir"]
+Verb = Literal["create", "make_dir", "write", "truncate", "sync", "rename", "unlink", "fsync_dir"]
 SYNCS = ("sync", "fsync_dir")
+FOLDER = -2
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,10 @@ class JournalFiles(FileOps):
         super().close(descriptor)
         del self._open[descriptor]
 
+    def make_dir(self, path: str) -> None:
+        super().make_dir(path)
+        self._journal.record("make_dir", path, FOLDER)
+
     def rename(self, source: str, target: str) -> None:
         super().rename(source, target)
         self._journal.open(source)
@@ -258,7 +263,7 @@ def _apply(content: bytearray, event: Event, rng: random.Random | None) -> None:
 
 def _rename(names: dict[str, int], event: Event) -> None:
     match event.verb:
-        case "create":
+        case "create" | "make_dir":
             names[event.path] = event.file
         case "unlink":
             names.pop(event.path, None)
@@ -277,6 +282,8 @@ def disk_after(journal: Journal, cut_at: int, rng: random.Random, keep: Keep = "
             case "create":
                 contents[event.file] = _Content()
                 changes.setdefault(folder, []).append(event)
+            case "make_dir":
+                changes.setdefault(folder, []).append(event)
             case "write" | "truncate":
                 contents[event.file].pending.append(event)
             case "sync":
@@ -290,8 +297,12 @@ def disk_after(journal: Journal, cut_at: int, rng: random.Random, keep: Keep = "
         kept = {"nothing": 0, "everything": len(pending), "some": rng.randint(0, len(pending))}[keep]
         for change in pending[:kept]:
             _rename(names, change)
+    made = {event.path for event in journal.events[:cut_at] if event.verb == "make_dir"}
+    lost = made - names.keys()
     files = {}
     for name, file in names.items():
+        if file == FOLDER or any(os.path.join(*parts[:n]) in lost for parts in [name.split(os.sep)] for n in range(1, len(parts))):
+            continue  # what lies in a folder that is gone is gone
         content = contents[file]
         if keep != "nothing":
             for event in content.pending:
