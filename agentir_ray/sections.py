@@ -28,6 +28,7 @@ ALIGNMENT = 64
 MAX_SECTIONS = 1_024  # a damaged count must not make us read gigabytes of table
 _HEADER = struct.Struct("<8sIIQI")
 _ENTRY = struct.Struct("<24s8sIIQQ")
+_CRC_AT = 24
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -38,13 +39,14 @@ def encode_sections(arrays: Mapping[str, Array], version: int = 1) -> list[bytes
     table = bytearray()
     body: list[bytes | memoryview] = []
     for name, values in arrays.items():
-        raw = memoryview(np.ascontiguousarray(values)).cast("B") if values.size else memoryview(b"")
+        raw = memoryview(np.ascontiguousarray(values).data).cast("B") if values.size else memoryview(b"")
         table += _ENTRY.pack(name.encode(), values.dtype.str.encode(), version, zlib.crc32(raw), offset, raw.nbytes).ljust(ALIGNMENT, b"\0")
         following = _aligned(offset + raw.nbytes)
         body += [raw, bytes(following - offset - raw.nbytes)]
         offset = following
     padding = bytes(_aligned(ALIGNMENT + len(table)) - ALIGNMENT - len(table))
-    header = _header(len(arrays), offset, bytes(table))
+    blank = _HEADER.pack(MAGIC, CONTAINER_VERSION, len(arrays), offset, 0).ljust(ALIGNMENT, b"\0")
+    header = _HEADER.pack(MAGIC, CONTAINER_VERSION, len(arrays), offset, _header_crc(blank, bytes(table))).ljust(ALIGNMENT, b"\0")
     return [header, bytes(table), padding, *body]
 
 
@@ -52,9 +54,8 @@ def _aligned(offset: int) -> int:
     return -(-offset // ALIGNMENT) * ALIGNMENT
 
 
-def _header(sections: int, length: int, table: bytes) -> bytes:
-    blank = _HEADER.pack(MAGIC, CONTAINER_VERSION, sections, length, 0).ljust(ALIGNMENT, b"\0")
-    return _HEADER.pack(MAGIC, CONTAINER_VERSION, sections, length, zlib.crc32(table, zlib.crc32(blank))).ljust(ALIGNMENT, b"\0")
+def _header_crc(header: bytes, table: bytes) -> int:
+    return zlib.crc32(table, zlib.crc32(header[:_CRC_AT] + bytes(4) + header[_CRC_AT + 4 :]))
 
 
 class SectionFile:
@@ -81,11 +82,12 @@ class SectionFile:
         magic, version, sections, length, crc = _HEADER.unpack_from(self._map)
         if magic != MAGIC or sections > MAX_SECTIONS:
             raise self._damaged("is not a segment file")
+        table = self._map[ALIGNMENT : ALIGNMENT * (1 + sections)]
+        if length != self.length_bytes or _header_crc(self._map[:ALIGNMENT], table) != crc:
+            raise self._damaged("is truncated or has a damaged header")
+        # After the checksum, whose place is the same in every version: a damaged number is not a newer file.
         if version > CONTAINER_VERSION:
             raise FormatError(f"{self.path} has container version {version}; this version of agentir_ray reads {CONTAINER_VERSION}")
-        table = self._map[ALIGNMENT : ALIGNMENT * (1 + sections)]
-        if length != self.length_bytes or struct.unpack_from("<I", _header(sections, length, table), 24)[0] != crc:
-            raise self._damaged("is truncated or has a damaged header")
         entries = (_ENTRY.unpack_from(table, i * ALIGNMENT) for i in range(sections))
         return {name.rstrip(b"\0").decode(): (np.dtype(code.rstrip(b"\0").decode()), sum_, start, size) for name, code, _, sum_, start, size in entries}
 

@@ -9,11 +9,13 @@ from typing import Any
 import numba
 import numpy as np
 
+from agentir_ray.kernels.signatures import INT, READ_I64, READ_U8, READ_U64, WRITE_I32, WRITE_I64, WRITE_U64
+
 _OFFSET_BASIS = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x100000001B3)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit([numba.void(READ_U8, READ_I64, WRITE_U64)], cache=True, nogil=True)
 def hash_strings(data: Any, start: Any, out: Any) -> None:
     """out[i] = FNV-1a of data[start[i]:start[i + 1]]; data uint8, start int64 (n + 1), out uint64 (n)."""
     for i in range(len(out)):
@@ -23,7 +25,7 @@ def hash_strings(data: Any, start: Any, out: Any) -> None:
         out[i] = h
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit([numba.void(READ_U64, READ_I64, READ_U8, READ_U64, READ_I64, READ_U8, WRITE_I64)], cache=True, nogil=True)
 def find_strings(hashes: Any, start: Any, data: Any, wanted_hash: Any, wanted_start: Any, wanted_data: Any, out: Any) -> None:
     """out[i] = position in the dictionary (hashes ascending, strings data[start[t]:start[t + 1]]) of the i-th wanted string, or -1."""
     for i in range(len(out)):
@@ -43,8 +45,8 @@ def find_strings(hashes: Any, start: Any, data: Any, wanted_hash: Any, wanted_st
             t += 1
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def unite_strings(hashes: Any, start: Any, data: Any, order: Any, united: Any) -> int:
+@numba.njit([INT(READ_U64, READ_I64, READ_U8, READ_I64, WRITE_I32)], cache=True, nogil=True)
+def unite_strings(hashes: Any, start: Any, data: Any, order: Any, united: Any) -> Any:
     """Number the distinct strings of `order` (positions by ascending hash): united[p] = the number of string p; returns how many there are.
 
     Numbers ascend with the hash; strings of one hash get adjacent numbers in order of appearance.

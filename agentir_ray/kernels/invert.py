@@ -10,12 +10,14 @@ from typing import Any
 import numba
 import numpy as np
 
+from agentir_ray.kernels.signatures import INT, READ_I32, READ_I64, READ_U8, READ_U16, READ_U32, WRITE_I32, WRITE_I64, WRITE_U8, WRITE_U16, WRITE_U32
+
 WINDOW = 65_536
 TF_LIMIT = 255  # a stored tf of 255 says: look into the overflow table
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def count_blocks(doc_start: Any, term: Any, term_count: int) -> Any:
+@numba.njit([WRITE_I64(READ_I64, READ_I32, INT)], cache=True, nogil=True)
+def count_blocks(doc_start: Any, term: Any, term_count: Any) -> Any:
     """term_block int64 (T + 1): the first block of each term. doc_start int64 (N + 1) and term int32 (P) list the terms of each document."""
     term_block = np.zeros(term_count + 1, np.int64)
     last_window = np.full(term_count, -1, np.int64)
@@ -30,7 +32,7 @@ def count_blocks(doc_start: Any, term: Any, term_count: int) -> Any:
     return term_block
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit([numba.void(READ_I64, READ_I32, READ_I32, READ_I64, WRITE_U32, WRITE_I64, WRITE_U16, WRITE_U8, WRITE_I32)], cache=True, nogil=True)
 def invert(doc_start: Any, term: Any, tf: Any, term_block: Any, block_window: Any, block_posting: Any, posting_doc: Any, posting_tf: Any, posting_tf_exact: Any) -> None:
     """Fill the postings, term by term, documents ascending, by two counting passes over the documents."""
     term_count = len(term_block) - 1
@@ -61,8 +63,8 @@ def invert(doc_start: Any, term: Any, tf: Any, term_block: Any, block_window: An
             cursor[t] += 1
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def skylines(block_window: Any, block_posting: Any, posting_doc: Any, posting_tf: Any, doc_length: Any, block_skyline: Any, skyline_tf: Any, skyline_length: Any) -> int:
+@numba.njit([INT(READ_U32, READ_I64, READ_U16, READ_I32, READ_U32, WRITE_I64, WRITE_U32, WRITE_U32)], cache=True, nogil=True)
+def skylines(block_window: Any, block_posting: Any, posting_doc: Any, posting_tf: Any, doc_length: Any, block_skyline: Any, skyline_tf: Any, skyline_length: Any) -> Any:
     """Per block the pairs (tf, length) that no other posting beats in both; returns how many were written (the arrays must hold min(256, postings) a block).
 
     The score grows with tf and falls with length for every k1, b and average length, so the best contribution of a block at any statistics is among them. tf over 255 share one
@@ -73,25 +75,28 @@ def skylines(block_window: Any, block_posting: Any, posting_doc: Any, posting_tf
     for b in range(len(block_window)):
         block_skyline[b] = written
         base = np.int64(block_window[b]) * WINDOW
-        largest = 0
+        largest = np.int64(0)
         for p in range(block_posting[b], block_posting[b + 1]):
             f = np.int64(posting_tf[p])
-            largest = max(largest, f)
-            bucket = min(f, TF_LIMIT)
-            shortest[bucket] = min(shortest[bucket], np.int64(doc_length[base + posting_doc[p]]))
+            length = np.int64(doc_length[base + posting_doc[p]])
+            if f > largest:
+                largest = f
+            bucket = f if f < TF_LIMIT else TF_LIMIT
+            if length < shortest[bucket]:
+                shortest[bucket] = length
         best = np.int64(2**62)
-        for f in range(min(largest, TF_LIMIT), 0, -1):
-            if shortest[f] < best:
-                best = shortest[f]
-                skyline_tf[written] = largest if f == TF_LIMIT else f
+        for bucket in range(largest if largest < TF_LIMIT else TF_LIMIT, 0, -1):
+            if shortest[bucket] < best:
+                best = shortest[bucket]
+                skyline_tf[written] = largest if bucket == TF_LIMIT else bucket
                 skyline_length[written] = best
                 written += 1
-            shortest[f] = np.int64(2**62)
+            shortest[bucket] = np.int64(2**62)
     block_skyline[len(block_window)] = written
     return written
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit([numba.void(READ_I64, WRITE_I32, WRITE_I32)], cache=True, nogil=True)
 def sort_terms(doc_start: Any, term: Any, tf: Any) -> None:
     """Sort each document's (term, tf) by term, in place."""
     for d in range(len(doc_start) - 1):
@@ -101,13 +106,13 @@ def sort_terms(doc_start: Any, term: Any, tf: Any) -> None:
         tf[lo:hi] = tf[lo:hi][order]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def pack_forward(doc_start: Any, term: Any, tf: Any, forward_start: Any, out: Any) -> int:
+@numba.njit([INT(READ_I64, READ_I32, READ_I32, WRITE_I64, WRITE_U8)], cache=True, nogil=True)
+def pack_forward(doc_start: Any, term: Any, tf: Any, forward_start: Any, out: Any) -> Any:
     """Write the forward index of documents whose terms ascend; returns its size in bytes (`out` must hold 10 bytes a posting)."""
     at = 0
     for d in range(len(doc_start) - 1):
         forward_start[d] = at
-        previous = -1
+        previous = np.int64(-1)
         for p in range(doc_start[d], doc_start[d + 1]):
             many = 1 if tf[p] > 1 else 0
             value = np.uint64((np.int64(term[p]) - previous) << 1 | many)
@@ -130,8 +135,8 @@ def pack_forward(doc_start: Any, term: Any, tf: Any, forward_start: Any, out: An
     return at
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def count_forward(forward_start: Any, forward: Any, doc: Any) -> int:
+@numba.njit([INT(READ_I64, READ_U8, INT)], cache=True, nogil=True)
+def count_forward(forward_start: Any, forward: Any, doc: Any) -> Any:
     """How many (term, tf) pairs document `doc` has."""
     pairs = 0
     at = forward_start[doc]
@@ -148,8 +153,8 @@ def count_forward(forward_start: Any, forward: Any, doc: Any) -> int:
     return pairs
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def unpack_forward(forward_start: Any, forward: Any, doc: int, term: Any, tf: Any, offset: int) -> int:
+@numba.njit([INT(READ_I64, READ_U8, INT, WRITE_I32, WRITE_I32, INT)], cache=True, nogil=True)
+def unpack_forward(forward_start: Any, forward: Any, doc: Any, term: Any, tf: Any, offset: Any) -> Any:
     """Read document `doc` into term[offset:], tf[offset:]; returns the offset behind the last pair."""
     previous = np.int64(-1)
     at = forward_start[doc]
@@ -179,16 +184,7 @@ def unpack_forward(forward_start: Any, forward: Any, doc: int, term: Any, tf: An
     return offset
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def count_pairs(forward_start: Any, forward: Any, docs: Any) -> int:
-    """How many pairs the documents `docs` have together."""
-    pairs = 0
-    for d in docs:
-        pairs += count_forward(forward_start, forward, d)
-    return pairs
-
-
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit([numba.void(READ_I64, READ_U8, READ_I64, READ_I32, READ_I64, READ_I64, WRITE_I32, WRITE_I32)], cache=True, nogil=True)
 def gather_forward(forward_start: Any, forward: Any, docs: Any, new_ordinal: Any, place: Any, doc_start: Any, term: Any, tf: Any) -> None:
     """For a merge: write document docs[i], its terms renamed by `new_ordinal`, to the place that doc_start gives to document place[i]."""
     for i in range(len(docs)):
@@ -198,14 +194,14 @@ def gather_forward(forward_start: Any, forward: Any, docs: Any, new_ordinal: Any
             term[p] = new_ordinal[term[p]]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit([numba.void(READ_I64, READ_U8, READ_I64, WRITE_I64)], cache=True, nogil=True)
 def count_each(forward_start: Any, forward: Any, docs: Any, out: Any) -> None:
     """out[i] = pairs of document docs[i]."""
     for i in range(len(docs)):
         out[i] = count_forward(forward_start, forward, docs[i])
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit([numba.void(READ_I64, READ_U8, READ_I64, WRITE_I32)], cache=True, nogil=True)
 def subtract_terms(forward_start: Any, forward: Any, docs: Any, dead_df: Any) -> None:
     """dead_df[t] += 1 for every term of the documents `docs`: what a deletion takes back is exactly what the index added."""
     for d in docs:

@@ -18,18 +18,19 @@ import numba
 import numpy as np
 
 from agentir_ray.kernels.invert import TF_LIMIT, WINDOW
+from agentir_ray.kernels.signatures import FLOAT, INT, READ_F64, READ_I32, READ_I64, READ_U8, READ_U16, READ_U32, READ_U64, WRITE_F64, WRITE_I32, WRITE_I64
 
 SLACK = 1.0 + 1e-6
 
 
-@numba.njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator]
-def contribution(gain: float, tf: float, length: float, base: float, slope: float) -> float:
+@numba.njit(cache=True, nogil=True, inline="always")
+def contribution(gain: Any, tf: Any, length: Any, base: Any, slope: Any) -> Any:
     """What a term with this tf adds to a document of this length. Grows with tf, falls with length."""
     return gain * (tf / (tf + (base + slope * length)))
 
 
-@numba.njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator]
-def add_priors(score: float, timestamp_us: int, importance: float, as_of_us: int, recency_weight: float, tau_us: float, importance_weight: float) -> float:
+@numba.njit(cache=True, nogil=True, inline="always")
+def add_priors(score: Any, timestamp_us: Any, importance: Any, as_of_us: Any, recency_weight: Any, tau_us: Any, importance_weight: Any) -> Any:
     """score + recency_weight * exp(-age / tau) + importance_weight * importance; a weight of 0 adds nothing."""
     if recency_weight > 0.0:
         score += recency_weight * math.exp(-max(0.0, float(as_of_us - timestamp_us)) / tau_us)
@@ -38,13 +39,13 @@ def add_priors(score: float, timestamp_us: int, importance: float, as_of_us: int
     return score
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _worse(score_a: float, seq_a: int, score_b: float, seq_b: int) -> bool:
+@numba.njit(cache=True, nogil=True)
+def _worse(score_a: Any, seq_a: Any, score_b: Any, seq_b: Any) -> Any:
     return score_a < score_b or (score_a == score_b and seq_a < seq_b)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def offer(score: float, seq: int, ref: int, size: int, heap_score: Any, heap_seq: Any, heap_ref: Any) -> int:
+@numba.njit(cache=True, nogil=True)
+def offer(score: Any, seq: Any, ref: Any, size: Any, heap_score: Any, heap_seq: Any, heap_ref: Any) -> Any:
     """Offer a document to the heap of the k best, the worst at its root; returns the new size."""
     k = len(heap_score)
     if size < k:
@@ -74,8 +75,8 @@ def offer(score: float, seq: int, ref: int, size: int, heap_score: Any, heap_seq
     return size
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def sort_heap(size: int, heap_score: Any, heap_seq: Any, heap_ref: Any) -> None:
+@numba.njit([numba.void(INT, WRITE_F64, WRITE_I64, WRITE_I64)], cache=True, nogil=True)
+def sort_heap(size: Any, heap_score: Any, heap_seq: Any, heap_ref: Any) -> None:
     """Turn the heap into a list, best first, in place."""
     for end in range(size - 1, 0, -1):
         score, seq, ref = heap_score[end], heap_seq[end], heap_ref[end]
@@ -94,19 +95,19 @@ def sort_heap(size: int, heap_score: Any, heap_seq: Any, heap_ref: Any) -> None:
         heap_score[i], heap_seq[i], heap_ref[i] = score, seq, ref
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def visible(
-    doc: int,
+    doc: Any,
     created_at: Any,
     expires_at: Any,
     deleted_seq: Any,
     deleted_at: Any,
     superseded_seq: Any,
     superseded_at: Any,
-    snapshot_seq: int,
-    expiry_now_us: int,
-    written_until_us: int,
-) -> bool:
+    snapshot_seq: Any,
+    expiry_now_us: Any,
+    written_until_us: Any,
+) -> Any:
     """Whether the query sees the document: written by `written_until_us`, and not expired, deleted or superseded then, as far as the snapshot knows.
 
     Empty arrays stand for "none is". Erasures carry the earliest time as deleted_at: they hold for every `as_of`.
@@ -123,13 +124,13 @@ def visible(
     return True
 
 
-@numba.njit(cache=True, nogil=True, inline="always")  # type: ignore[untyped-decorator]
-def _passes(doc: int, words: Any) -> bool:
+@numba.njit(cache=True, nogil=True, inline="always")
+def _passes(doc: Any, words: Any) -> Any:
     return len(words) == 0 or (words[doc >> 6] >> np.uint64(doc & 63)) & np.uint64(1) != 0
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _lower_bound(posting_doc: Any, lo: int, hi: int, doc: int) -> int:
+@numba.njit(cache=True, nogil=True)
+def _lower_bound(posting_doc: Any, lo: Any, hi: Any, doc: Any) -> Any:
     while lo < hi:
         mid = (lo + hi) >> 1
         if posting_doc[mid] < doc:
@@ -139,8 +140,8 @@ def _lower_bound(posting_doc: Any, lo: int, hi: int, doc: int) -> int:
     return lo
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def exact_tf(posting: int, posting_tf: Any, overflow_posting: Any, overflow_tf: Any) -> int:
+@numba.njit(cache=True, nogil=True)
+def exact_tf(posting: Any, posting_tf: Any, overflow_posting: Any, overflow_tf: Any) -> Any:
     """The tf of a posting, through the overflow table where the byte is full."""
     tf = np.int64(posting_tf[posting])
     if tf == TF_LIMIT:
@@ -148,8 +149,8 @@ def exact_tf(posting: int, posting_tf: Any, overflow_posting: Any, overflow_tf: 
     return tf
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def term_tf(ordinal: int, doc: int, term_block: Any, block_window: Any, block_posting: Any, posting_doc: Any, posting_tf: Any, overflow_posting: Any, overflow_tf: Any) -> int:
+@numba.njit([INT(INT, INT, READ_I64, READ_U32, READ_I64, READ_U16, READ_U8, READ_I64, READ_U32)], cache=True, nogil=True)
+def term_tf(ordinal: Any, doc: Any, term_block: Any, block_window: Any, block_posting: Any, posting_doc: Any, posting_tf: Any, overflow_posting: Any, overflow_tf: Any) -> Any:
     """tf of a term in a document, 0 where it does not occur."""
     window = doc // WINDOW
     for b in range(term_block[ordinal], term_block[ordinal + 1]):
@@ -160,18 +161,18 @@ def term_tf(ordinal: int, doc: int, term_block: Any, block_window: Any, block_po
     return 0
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _block_bound(block: int, gain: float, base: float, slope: float, block_skyline: Any, skyline_tf: Any, skyline_length: Any) -> float:
+@numba.njit(cache=True, nogil=True)
+def _block_bound(block: Any, gain: Any, base: Any, slope: Any, block_skyline: Any, skyline_tf: Any, skyline_length: Any) -> Any:
     bound = 0.0
     for s in range(block_skyline[block], block_skyline[block + 1]):
         bound = max(bound, contribution(gain, float(skyline_tf[s]), float(skyline_length[s]), base, slope))
     return bound
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit([FLOAT(READ_I64, READ_F64, FLOAT, FLOAT, INT, INT, READ_I64, READ_U32, READ_I64, READ_U32, READ_U32)], cache=True, nogil=True)
 def segment_bound(
-    ordinal: Any, gain: Any, base: float, slope: float, first_doc: int, end_doc: int, term_block: Any, block_window: Any, block_skyline: Any, skyline_tf: Any, skyline_length: Any
-) -> float:
+    ordinal: Any, gain: Any, base: Any, slope: Any, first_doc: Any, end_doc: Any, term_block: Any, block_window: Any, block_skyline: Any, skyline_tf: Any, skyline_length: Any
+) -> Any:
     """An upper bound of the BM25 part of any document of [first_doc, end_doc): the sum of the terms' best blocks, raised by the slack."""
     total = 0.0
     for i in range(len(ordinal)):
@@ -185,25 +186,75 @@ def segment_bound(
     return total * SLACK
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(
+    [
+        INT(
+            READ_I64,
+            READ_F64,
+            FLOAT,
+            FLOAT,
+            FLOAT,
+            FLOAT,
+            FLOAT,
+            INT,
+            FLOAT,
+            INT,
+            INT,
+            READ_U64,
+            INT,
+            INT,
+            INT,
+            READ_I64,
+            READ_U32,
+            READ_I64,
+            READ_I64,
+            READ_U32,
+            READ_U32,
+            READ_U16,
+            READ_U8,
+            READ_I64,
+            READ_U32,
+            READ_U32,
+            READ_I64,
+            READ_I64,
+            READ_I64,
+            READ_I64,
+            READ_F64,
+            FLOAT,
+            READ_I64,
+            READ_I64,
+            READ_I64,
+            READ_I64,
+            INT,
+            INT,
+            WRITE_F64,
+            WRITE_I64,
+            WRITE_I64,
+            WRITE_F64,
+            WRITE_I32,
+        )
+    ],
+    cache=True,
+    nogil=True,
+)
 def search_segment(
     # the query: one ordinal (-1: not in this segment) and gain a term, in the query's order
     ordinal: Any,
     gain: Any,
-    base: float,
-    slope: float,
-    recency_weight: float,
-    tau_us: float,
-    importance_weight: float,
-    as_of_us: int,
-    min_score: float,
+    base: Any,
+    slope: Any,
+    recency_weight: Any,
+    tau_us: Any,
+    importance_weight: Any,
+    as_of_us: Any,
+    min_score: Any,
     # which documents it may see
-    first_doc: int,
-    end_doc: int,
+    first_doc: Any,
+    end_doc: Any,
     filter_words: Any,
-    snapshot_seq: int,
-    expiry_now_us: int,
-    written_until_us: int,
+    snapshot_seq: Any,
+    expiry_now_us: Any,
+    written_until_us: Any,
     # the segment
     term_block: Any,
     block_window: Any,
@@ -221,20 +272,20 @@ def search_segment(
     created_at: Any,
     expires_at: Any,
     importance: Any,
-    largest_importance: float,
+    largest_importance: Any,
     deleted_seq: Any,
     deleted_at: Any,
     superseded_seq: Any,
     superseded_at: Any,
-    # the heap so far, and scratch of WINDOW float64 zeros and WINDOW uint16
-    segment: int,
-    size: int,
+    # the heap so far, and scratch: WINDOW zeros, and room for WINDOW documents
+    segment: Any,
+    size: Any,
     heap_score: Any,
     heap_seq: Any,
     heap_ref: Any,
     accumulator: Any,
     touched: Any,
-) -> int:
+) -> Any:
     """Offer the segment's documents to the heap; returns its new size. `importance` may be empty (all 0), a ref is segment << 32 | document."""
     terms = len(ordinal)
     k = len(heap_score)
@@ -254,7 +305,7 @@ def search_segment(
         n = 0
         total = 0.0
         for i in range(terms):
-            if ordinal[i] < 0:
+            if ordinal[i] < 0 or gain[i] <= 0.0:
                 continue
             last = term_block[ordinal[i] + 1]
             while cursor[i] < last and block_window[cursor[i]] < window:
@@ -297,7 +348,7 @@ def search_segment(
             if essential[a]:
                 g = gain[active[a]]
                 for p in range(start[a], stop[a]):
-                    low = posting_doc[p]
+                    low = np.int64(posting_doc[p])
                     d = origin + low
                     if not _passes(d, filter_words):
                         continue
@@ -308,13 +359,13 @@ def search_segment(
                     accumulator[low] += contribution(g, float(tf), float(doc_length[d]), base, slope)
 
         for c in range(found):
-            low = touched[c]
+            low = np.int64(touched[c])
             score = accumulator[low]
             accumulator[low] = 0.0
             threshold = max(heap_score[0], min_score) if size == k else min_score
             if score * SLACK + rest + extra < threshold:
                 continue
-            d = origin + np.int64(low)
+            d = origin + low
             if not visible(d, created_at, expires_at, deleted_seq, deleted_at, superseded_seq, superseded_at, snapshot_seq, expiry_now_us, written_until_us):
                 continue
             if probed > 0:
@@ -330,24 +381,67 @@ def search_segment(
     return size
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(
+    [
+        INT(
+            READ_I32,
+            READ_F64,
+            FLOAT,
+            FLOAT,
+            FLOAT,
+            FLOAT,
+            FLOAT,
+            INT,
+            FLOAT,
+            INT,
+            INT,
+            INT,
+            READ_U64,
+            INT,
+            INT,
+            INT,
+            READ_I32,
+            READ_I32,
+            READ_I32,
+            READ_I64,
+            READ_I64,
+            READ_I64,
+            READ_I64,
+            READ_I64,
+            READ_F64,
+            READ_I64,
+            READ_I64,
+            READ_I64,
+            READ_I64,
+            INT,
+            INT,
+            WRITE_F64,
+            WRITE_I64,
+            WRITE_I64,
+            WRITE_F64,
+            WRITE_I32,
+        )
+    ],
+    cache=True,
+    nogil=True,
+)
 def search_buffer(
     head: Any,
     gain: Any,
-    base: float,
-    slope: float,
-    recency_weight: float,
-    tau_us: float,
-    importance_weight: float,
-    as_of_us: int,
-    min_score: float,
-    documents: int,
-    since_us: int,
-    until_us: int,
+    base: Any,
+    slope: Any,
+    recency_weight: Any,
+    tau_us: Any,
+    importance_weight: Any,
+    as_of_us: Any,
+    min_score: Any,
+    documents: Any,
+    since_us: Any,
+    until_us: Any,
     filter_words: Any,
-    snapshot_seq: int,
-    expiry_now_us: int,
-    written_until_us: int,
+    snapshot_seq: Any,
+    expiry_now_us: Any,
+    written_until_us: Any,
     posting_doc: Any,
     posting_tf: Any,
     posting_next: Any,
@@ -361,26 +455,29 @@ def search_buffer(
     deleted_at: Any,
     superseded_seq: Any,
     superseded_at: Any,
-    segment: int,
-    size: int,
+    segment: Any,
+    size: Any,
     heap_score: Any,
     heap_seq: Any,
     heap_ref: Any,
     accumulator: Any,
     touched: Any,
-) -> int:
-    """The same over the growing buffer, exhaustively: it never holds more than a few thousand documents. head[i] is the newest posting of the i-th term, -1 for none."""
+) -> Any:
+    """The same over the growing buffer, exhaustively: it is meant for a few thousand documents, and needs scratch for all of them.
+
+    head[i] is the newest posting of the i-th term, -1 for none.
+    """
     found = 0
     for i in range(len(head)):
-        p = head[i]
+        p = np.int64(head[i]) if gain[i] > 0.0 else np.int64(-1)
         while p >= 0:
-            d = posting_doc[p]
+            d = np.int64(posting_doc[p])
             if timestamp[d] >= since_us and timestamp[d] <= until_us and _passes(d, filter_words):
                 if accumulator[d] == 0.0:
                     touched[found] = d
                     found += 1
                 accumulator[d] += contribution(gain[i], float(posting_tf[p]), float(doc_length[d]), base, slope)
-            p = posting_next[p]
+            p = np.int64(posting_next[p])
     k = len(heap_score)
     for c in range(found):
         d = np.int64(touched[c])

@@ -18,7 +18,10 @@ from agentir_ray.types import NEVER_US
 
 Array = npt.NDArray[Any]
 SUPERSEDES_SOME = field_key("supersedes") + EXISTS
-_FIRST_CAPACITY = 64
+# A store may hold ten thousand namespaces of a few records each: arrays begin small and double.
+_FIRST_CAPACITY = 16
+_FIRST_POSTINGS = 256
+_FIRST_TERMS = 128
 
 
 class BufferView(NamedTuple):
@@ -71,13 +74,13 @@ class Buffer:
         self.deleted_at = np.full(_FIRST_CAPACITY, NEVER_US, np.int64)
         self.superseded_seq = np.full(_FIRST_CAPACITY, NEVER_US, np.int64)
         self.superseded_at = np.full(_FIRST_CAPACITY, NEVER_US, np.int64)
-        self.posting_doc = np.empty(1024, np.int32)
-        self.posting_term = np.empty(1024, np.int32)
-        self.posting_tf = np.empty(1024, np.int32)
-        self.posting_next = np.empty(1024, np.int32)
+        self.posting_doc = np.empty(_FIRST_POSTINGS, np.int32)
+        self.posting_term = np.empty(_FIRST_POSTINGS, np.int32)
+        self.posting_tf = np.empty(_FIRST_POSTINGS, np.int32)
+        self.posting_next = np.empty(_FIRST_POSTINGS, np.int32)
         # The last place of both stands for a term that is not there, so that number -1 finds it.
-        self._head = np.full(512, -1, np.int32)
-        self.df = np.zeros(512, np.int32)
+        self._head = np.full(_FIRST_TERMS, -1, np.int32)
+        self.df = np.zeros(_FIRST_TERMS, np.int32)
 
     def add(self, seq: int, document: IndexedDocument) -> int:
         """Append a document and return its number. `seq` is larger than all before."""

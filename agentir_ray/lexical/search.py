@@ -61,9 +61,9 @@ def top_k(
 ) -> TopK:
     """The k best visible documents, best first, equal scores newer first. `expired` is asked before each part whether the time is up."""
     heap = np.empty(k, np.float64), np.empty(k, np.int64), np.empty(k, np.int64)
-    scratch = _scratch()
-    query = scoring.gain, scoring.base, scoring.slope, priors.recency_weight, priors.tau_us, priors.importance_weight, visibility.as_of_us, min_score
-    times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
+    scratch = _scratch(max([WINDOW, *(view.documents for view in snapshot.buffers)]))
+    query: tuple[Any, ...] = scoring.gain, scoring.base, scoring.slope, priors.recency_weight, priors.tau_us, priors.importance_weight, visibility.as_of_us, min_score
+    times: tuple[Any, ...] = snapshot.seq, visibility.as_of_us, visibility.written_until_us
     size = searched = skipped = 0
     segments = len(snapshot.segments)
 
@@ -92,7 +92,8 @@ def top_k(
             skipped += 1
             continue
         words = NO_FILTER if expression is EVERYTHING else evaluate(expression, segment)
-        size = search_segment(ordinal, *query, first, end, words, *times, *segment.searched, segment.largest_importance, *snapshot.changes[i], i, size, *heap, *scratch)
+        changes: tuple[Any, ...] = snapshot.changes[i]
+        size = search_segment(ordinal, *query, first, end, words, *times, *segment.searched, segment.largest_importance, *changes, i, size, *heap, *scratch)
         searched += 1
 
     sort_heap(size, *heap)
@@ -117,10 +118,9 @@ def _reach(segment: Segment, ordinal: npt.NDArray[np.int64], scoring: Scoring, p
     return float(bound + extra * SLACK)
 
 
-def _scratch() -> tuple[Any, Any]:
+def _scratch(documents: int) -> tuple[Any, Any]:
     """This thread's accumulator, always left zero, and its list of touched documents."""
-    try:
-        return _local.scratch  # type: ignore[no-any-return]
-    except AttributeError:
-        _local.scratch = np.zeros(WINDOW, np.float64), np.empty(WINDOW, np.uint16)
-        return _local.scratch  # type: ignore[no-any-return]
+    scratch: tuple[Any, Any] | None = getattr(_local, "scratch", None)
+    if scratch is None or len(scratch[0]) < documents:
+        scratch = _local.scratch = np.zeros(documents, np.float64), np.empty(documents, np.int32)
+    return scratch

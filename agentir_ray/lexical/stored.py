@@ -56,7 +56,7 @@ def unpack_block(data: Array, block_start: Array, block: int, file: str) -> byte
     if decompressor is None:
         decompressor = _local.decompressor = zstandard.ZstdDecompressor()
     try:
-        content: bytes = decompressor.decompress(data[int(block_start[block]) : int(block_start[block + 1])], max_output_size=MAX_BLOCK_BYTES)
+        content: bytes = decompressor.decompress(data[int(block_start[block]) : int(block_start[block + 1])].data, max_output_size=MAX_BLOCK_BYTES)
         return content
     except zstandard.ZstdError as error:
         raise DamagedError(f"{file}: stored block {block} cannot be decompressed ({error}); run `agentir verify`") from error
