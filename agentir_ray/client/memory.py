@@ -70,10 +70,10 @@ class Memory:
 
         Raises StoreLockedError, ReadOnlyError, UnsupportedFileSystemError, DamagedError, FormatError, NotFoundError.
         """
-        if durability not in ("full", "process"):
+        if not isinstance(durability, str) or durability not in ("full", "process"):
             raise InvalidInputError(f"durability is {shown(durability)}; give 'full' or 'process'")
         check_namespace(namespace)
-        if analyzer is not None and analyzer not in ANALYZERS:
+        if analyzer is not None and (not isinstance(analyzer, str) or analyzer not in ANALYZERS):
             raise InvalidInputError(f"analyzer is {shown(analyzer)}; give one of {', '.join(ANALYZERS)}")
         whole_number(memory_budget_bytes, "memory_budget_bytes", 1)
         bm25 = check_bm25(bm25)
@@ -252,7 +252,7 @@ class Memory:
     def namespaces(self, prefix: str = "") -> list[str]:
         """Names in the store, in order; `prefix` counts whole segments: "acme" gives "acme" and "acme/x", never "acme-corp"."""
         self._store.check()
-        return self._store.log.namespaces(prefix if prefix == "" else check_namespace(prefix, "prefix"))
+        return self._store.log.namespaces("" if isinstance(prefix, str) and not prefix else check_namespace(prefix, "prefix"))
 
     def export(self, *, salvage: bool = False) -> Iterator[Record]:
         """Every record that is not deleted, in the order of the log. `salvage` reads around damage, with a warning for all that it skips."""

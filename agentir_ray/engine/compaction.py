@@ -69,7 +69,7 @@ class Compactor:
         with namespace.maintenance:
             segments = namespace.index.segments
             chosen = (
-                choose_merge([segment.documents for segment in segments])
+                choose_merge([segment.documents for segment in segments], self._limits.seal_at)
                 or [i for i, segment in enumerate(segments) if segment.documents - segment.live_documents > MAX_DEAD * segment.documents and len(segment.overlay.since_written())][
                     :1
                 ]
@@ -85,6 +85,9 @@ class Compactor:
             for segment in namespace.index.segments:
                 if len(segment.overlay.erased()) and not namespace.damaged:
                     self._merge(namespace, [segment])
+            state = self._log.state(namespace.name)
+            if state is not None:
+                self.clean(namespace.folder, state)  # what an attempt of unknown outcome may have left
 
     def _merge(self, namespace: Namespace, segments: Sequence[Segment]) -> None:
         self._replace(namespace, segments, draft_segments(segments, namespace.name, namespace.analyzer.fingerprint), namespace.applied_seq)

@@ -23,16 +23,17 @@ class Limits:
 DEFAULT_LIMITS = Limits()
 
 
-def choose_merge(documents: Sequence[int]) -> list[int]:
-    """Positions of the segments to merge into one, by their sizes; empty when the sizes form a steep enough ladder.
+def choose_merge(documents: Sequence[int], small: int = 1) -> list[int]:
+    """Positions of the segments to merge into one, by their sizes; empty when the sizes form a steep enough ladder. Sizes below `small` count as that much.
 
     The longest run of smallest segments is merged in which some segment is not much larger than all before it together: each record is then rewritten O(log n) times, and n records
     lie in O(log n) files (F19).
     """
-    order = sorted(range(len(documents)), key=lambda i: documents[i])
+    sizes = [max(n, small) for n in documents]  # many entries may leave few documents: a ladder of tiny segments would be long
+    order = sorted(range(len(sizes)), key=lambda i: sizes[i])
     smaller = merged = 0
     for i, position in enumerate(order):
-        if i and documents[position] <= GROWTH * smaller:
+        if i and sizes[position] <= GROWTH * smaller:
             merged = i + 1
-        smaller += documents[position]
+        smaller += sizes[position]
     return sorted(order[:merged])

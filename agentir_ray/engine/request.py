@@ -87,7 +87,7 @@ def expression_of(where: Mapping[str, Any] | None, session: str | None, role: st
         return EVERYTHING if where is None else parse_filter(where)
     named = {name: {"eq": value} for name, value in (("session", session), ("role", role)) if value is not None}
     expression = parse_filter(named)
-    return expression if where is None or where == {} else And((expression, parse_filter(where)))
+    return expression if where is None or (isinstance(where, Mapping) and not where) else And((expression, parse_filter(where)))
 
 
 def duration_us(value: Duration, name: str) -> float:

@@ -96,7 +96,7 @@ def _outcome(store: Store, namespace: Namespace, item: Prepared, appended: Appen
 
 
 def update_record(store: Store, namespace: Namespace, id: str, changes: Mapping[str, Any], operation_id: str | None) -> Record:
-    """Write a new version of a record. Tried again when another caller changed the record meanwhile."""
+    """Write a new version of a record. Tried again when another caller changed the record meanwhile. A repeated operation returns the record as it is now."""
     check_fields(changes, UPDATABLE)
     check_name(id, "id")
     operation = None if operation_id is None else check_name(operation_id, "operation_id")
@@ -118,12 +118,13 @@ def update_record(store: Store, namespace: Namespace, id: str, changes: Mapping[
         if "supersedes" in changes:
             _check_superseded(store, namespace, checked.record)
         prepared = prepare(checked.record, namespace.analyzer, stored.version + 1, checked.record.timestamp_us)
-        batch = WriteBatch(namespace.number, namespace.epoch, [prepared.entry], operation, prepared.entry.body, prepared=[prepared], namespace=namespace)
+        # The result of an operation names the record and holds none of it: an erasure would miss it there.
+        batch = WriteBatch(namespace.number, namespace.epoch, [prepared.entry], operation, _result("update", id), prepared=[prepared], namespace=namespace)
         result = store.submit(batch)
         if result.operation_result is not None:
-            done = decode_body(result.operation_result, 0)
-            newest = writer.find(namespace.number, id)
-            return replace(done, seq=0 if newest is None else newest.seq)
+            if _done(result.operation_result, "update", operation_id) != id:
+                raise ConflictError(f"operation_id {operation_id!r} belongs to the update of another record; give each operation its own")
+            return present
         appended = result.appended[0]
         if appended.status in (Status.APPENDED, Status.DUPLICATE):
             return replace(prepared.record, seq=appended.seq)
@@ -140,8 +141,18 @@ def forget_ids(store: Store, namespace: Namespace, ids: Sequence[str], operation
         entries.append(NewEntry(EntryKind.FORGET, None, 0, now_us, now_us, b"", json.dumps(chunk, ensure_ascii=False).encode(), chunk))
     if not entries and operation is None:
         return ids
-    batch = WriteBatch(
-        namespace.number, namespace.epoch, entries, operation, json.dumps(list(ids), ensure_ascii=False).encode(), prepared=[None] * len(entries), namespace=namespace
-    )
+    batch = WriteBatch(namespace.number, namespace.epoch, entries, operation, _result("forget", list(ids)), prepared=[None] * len(entries), namespace=namespace)
     result = store.submit(batch)
-    return ids if result.operation_result is None else list(json.loads(result.operation_result))
+    return ids if result.operation_result is None else list(_done(result.operation_result, "forget", operation_id))
+
+
+def _result(verb: str, value: object) -> bytes:
+    return json.dumps({verb: value}, ensure_ascii=False).encode()
+
+
+def _done(result: bytes, verb: str, operation_id: str | None) -> Any:
+    """What an operation did when it was first called."""
+    outcome = json.loads(result)
+    if verb not in outcome:
+        raise ConflictError(f"operation_id {operation_id!r} belongs to another {', '.join(outcome)}; give each operation its own")
+    return outcome[verb]

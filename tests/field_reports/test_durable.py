@@ -138,14 +138,33 @@ def test_f09_a_retry_returns_the_first_record(memory: Memory, clock: ManualClock
 def test_f09_a_retried_update_or_forget_happens_once(memory: Memory) -> None:
     memory.add("secret one", id="a")
     first = memory.update("a", text="secret two", operation_id="u1")
-    memory.update("a", text="secret three")
-    assert memory.update("a", text="secret two", operation_id="u1").text == first.text
-    assert memory.get("a").text == "secret three"
+    assert memory.update("a", text="secret two", operation_id="u1") == first
+    now = memory.update("a", text="secret three")
+    assert memory.update("a", text="secret two", operation_id="u1") == memory.get("a") == now
     memory.add("secret", id="b", session="s")
     receipt = memory.forget({"session": {"eq": "s"}}, operation_id="f1")
     memory.add("secret", id="c", session="s")  # came after the first try; the retry does not take it
     assert memory.forget({"session": {"eq": "s"}}, operation_id="f1").ids == receipt.ids == ("b",)
     assert found(memory) == ["a", "c"]
+
+
+def test_f09_an_operation_id_is_for_one_operation(memory: Memory) -> None:
+    memory.add("secret", id="a")
+    memory.add("secret", id="b")
+    memory.update("a", text="secret two", operation_id="x")
+    memory.forget(ids=["nobody"], operation_id="y")
+    for call in (lambda: memory.update("b", text="other", operation_id="x"), lambda: memory.forget(ids=["b"], operation_id="x"), lambda: memory.update("b", operation_id="y")):
+        with pytest.raises(ConflictError, match=r"operation_id '[xy]' belongs to"):
+            call()
+    assert found(memory) == ["a", "b"]
+
+
+def test_an_operation_keeps_nothing_of_what_is_erased(memory: Memory, store: Path) -> None:
+    memory.add("before", id="a")
+    memory.update("a", text="a very secret text", operation_id="u1")
+    assert memory.forget(ids=["a"], wait=True).purged
+    for path in store.rglob("*"):
+        assert path.is_dir() or b"secret" not in path.read_bytes()
 
 
 def test_f09_a_late_retry_of_an_erased_id_does_not_bring_it_back(memory: Memory, open_memory: Open) -> None:
