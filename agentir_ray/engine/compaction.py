@@ -27,7 +27,7 @@ from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.stored import BlockCache
 from agentir_ray.sections import encode_sections
 from agentir_ray.storage.codec import decode_id
-from agentir_ray.storage.files import SYSTEM_FILES, FileOps, clean_temporary, make_folder, remove, write_file
+from agentir_ray.storage.files import SYSTEM_FILES, FileOps, clean_temporary, make_folder, write_file
 from agentir_ray.storage.protocol import NamespaceState, RecordLog
 
 SUFFIX = ".segment"
@@ -142,9 +142,7 @@ class Compactor:
             return
         clean_temporary(str(folder), self._files)
         named = {entry.file for entry in decode_manifest(state.manifest, state.name).segments} if state.manifest else set()
-        for path in folder.glob(f"*{SUFFIX}"):
-            if path.name not in named:
-                remove(str(path), self._files)
+        self._discard([path for path in folder.glob(f"*{SUFFIX}") if path.name not in named])
 
 
 def has_erased(namespace: Namespace) -> bool:

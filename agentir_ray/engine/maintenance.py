@@ -7,7 +7,7 @@ the next request; writers go on until `max_unsealed` entries, where they seal by
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from agentir_ray.engine.compaction import Compactor, has_erased
 from agentir_ray.engine.namespace import Namespace
@@ -26,26 +26,30 @@ class Maintenance:
         compactor: Compactor,
         acquire: Callable[[str], Namespace],
         release: Callable[[Namespace], None],
+        files_are_gone: Callable[[], bool],
         background: bool,
         limits: Limits,
     ) -> None:
-        """`release` is called once for every request, when the namespace is not needed any more. `background=False`: `request` does the work in the caller's thread."""
+        """`release` is called once for every request, when the namespace is not needed any more. `files_are_gone` tells whether all replaced files
+        were unlinked. `background=False`: `request` does the work in the caller's thread."""
         self._log = log
         self._compactor = compactor
         self._acquire = acquire
         self._release = release
+        self._files_are_gone = files_are_gone
         self._background = background
         self._limits = limits
         self._condition = threading.Condition()
         self._due: deque[Namespace] = deque()
-        self._unpurged: set[str] = set()  # namespaces whose files could not be purged yet
+        self._owed: set[str] = set()  # names of namespaces that are still to be looked after, after a failure or a crash
+        self._clean_until: dict[int, int] = {}  # by namespace: the entries up to which its segments hold nothing erased
         self._purging = False
         self._stopping = False
         self._working = 0
         self._thread: threading.Thread | None = None
 
     def request(self, namespace: Namespace | None, *, purge: bool = False) -> None:
-        """Look after a namespace soon; with `purge`, until the log's files hold nothing erased either. No namespace: the log alone."""
+        """Look after a namespace soon; with `purge`, until the log's files hold nothing erased either. No namespace: what is owed, and the log."""
         with self._condition:
             if namespace is not None:
                 self._due.append(namespace)
@@ -55,7 +59,19 @@ class Maintenance:
                 self._thread.start()
             self._condition.notify_all()
         if not self._background:
-            self._step()
+            while self._step() and namespace is None and self._owed:
+                pass
+
+    def owe(self, names: Iterable[str]) -> None:
+        """Namespaces to be looked after that are perhaps not even loaded: they were forgotten in, and whoever purged them did not finish."""
+        self._owed.update(names)
+
+    def owes(self, name: str) -> bool:
+        return name in self._owed
+
+    def dropped(self, name: str) -> None:
+        """The namespace is gone, and its files with it."""
+        self._owed.discard(name)
 
     def wait_idle(self, timeout_s: float) -> bool:
         """Wait until everything that was requested is done; False when it took longer, or cannot be done now."""
@@ -63,15 +79,7 @@ class Maintenance:
             return self._condition.wait_for(self._is_idle, timeout_s if self._thread else 0)
 
     def _is_idle(self) -> bool:
-        return not (self._due or self._working or self._purging or self._unpurged)
-
-    def owes(self, name: str) -> bool:
-        """Whether files of the namespace are still to be purged, after a failure."""
-        return name in self._unpurged
-
-    def dropped(self, name: str) -> None:
-        """The namespace is gone, and its files with it."""
-        self._unpurged.discard(name)
+        return not (self._due or self._working or self._purging or self._owed)
 
     def stop(self) -> None:
         """Finish the step at hand, then what was erased, and end the thread."""
@@ -88,7 +96,7 @@ class Maintenance:
                 if failed:
                     self._condition.wait_for(lambda: self._stopping, RETRY_S)
                 else:
-                    self._condition.wait_for(lambda: self._stopping or self._due, RETRY_S if self._purging else None)
+                    self._condition.wait_for(lambda: self._stopping or self._due or self._owed, RETRY_S if self._purging else None)
                 if self._stopping and (failed or not self._due):
                     return
             failed = not self._step()
@@ -97,16 +105,30 @@ class Maintenance:
         """Look after the next namespace, if any, then the log; False when that failed. Several threads may do so at once."""
         with self._condition:
             namespace = self._due.popleft() if self._due else None
+            owed = None if namespace is not None or self._stopping else next(iter(self._owed), None)
             self._working += 1
         try:
-            looked_after = namespace is None or self._attempt(lambda: self._look_after(namespace), namespace)
+            looked_after = True
+            if owed is not None:
+                namespace = self._load(owed)
+                looked_after = namespace is not None or owed not in self._owed
             if namespace is not None:
+                looked_after = self._attempt(lambda: self._look_after(namespace), namespace)
                 self._let_go(namespace, looked_after)
             return self._attempt(self._tidy_log) and looked_after
         finally:
             with self._condition:
                 self._working -= 1
                 self._condition.notify_all()
+
+    def _load(self, name: str) -> Namespace | None:
+        try:
+            return self._acquire(name)
+        except NotFoundError:
+            self.dropped(name)
+        except AgentIRError as error:
+            logger.warning("maintenance: %s", error)
+        return None
 
     @staticmethod
     def _attempt(work: Callable[[], None], namespace: Namespace | None = None) -> bool:
@@ -122,32 +144,21 @@ class Maintenance:
         return False
 
     def _let_go(self, namespace: Namespace, looked_after: bool) -> None:
-        """Release a namespace; what it still owes is remembered, and done soon if there is a thread for it."""
-        owing = not looked_after and has_erased(namespace)
-        if owing:
-            self._unpurged.add(namespace.name)
-        damaged = namespace.damaged
+        """Release a namespace; what it still owes is remembered."""
+        if not looked_after and (has_erased(namespace) or namespace.damaged):
+            self._owed.add(namespace.name)
         self._release(namespace)
-        if not self._background or self._stopping or not (owing or damaged):
-            return
-        try:
-            again = self._acquire(namespace.name)
-        except NotFoundError:
-            self.dropped(namespace.name)
-        except AgentIRError as error:
-            logger.warning("maintenance: %s", error)
-        else:
-            with self._condition:
-                self._due.append(again)
 
     def _look_after(self, namespace: Namespace) -> None:
         if namespace.unsealed >= self._limits.seal_at and not self._stopping:
             self._compactor.seal(namespace)
         while not self._stopping and self._compactor.merge(namespace):
             pass
+        seq = namespace.index.seq
         if has_erased(namespace):
             self._compactor.purge(namespace)
-        self._unpurged.discard(namespace.name)
+        self._owed.discard(namespace.name)
+        self._clean_until[namespace.number] = seq
 
     def _tidy_log(self) -> None:
         with self._condition:
@@ -158,9 +169,13 @@ class Maintenance:
                 self._log.checkpoint()
             return
         done = False
+        clean, self._clean_until = self._clean_until, {}
         try:
-            done = self._log.purge()
+            done = self._log.purge() and self._files_are_gone()
         finally:
             if not done:
                 with self._condition:
                     self._purging = True
+                    self._clean_until = clean | self._clean_until
+        for number, seq in clean.items() if done else ():
+            self._log.purged(number, seq)

@@ -104,13 +104,15 @@ class Store:
         self.log = self._writer
         self.compactor = Compactor(self._writer, self.cache, self._discard, files, limits)
         self._committer = GroupCommitter(self._writer, self._apply)
-        self.maintenance = Maintenance(self._writer, self.compactor, self.acquire, self.release, background, limits)
+        self.maintenance = Maintenance(self._writer, self.compactor, self.acquire, self.release, lambda: not self._discarded, background, limits)
         try:
             self._clean()
+            unpurged = self._writer.unpurged()
         except BaseException:
             self.close()
             raise
-        if crashed:  # the WAL that was left may hold what was erased since
+        self.maintenance.owe(unpurged)
+        if crashed or unpurged:  # a WAL that was left may hold what was erased since
             self.maintenance.request(None, purge=True)
 
     def _has_segments(self) -> bool:
@@ -374,7 +376,7 @@ class Store:
 
     def wait_purged(self, timeout_s: float) -> bool:
         """Wait until no file of ours holds what was erased before this call; False when it took longer, or cannot be now."""
-        return self.maintenance.wait_idle(timeout_s) and not self._discarded
+        return self.maintenance.wait_idle(timeout_s)
 
     def _discard(self, paths: Sequence[Path]) -> None:
         """Unlink replaced segment files; readers that still map them keep their content."""
@@ -402,3 +404,4 @@ class Store:
             with self._lock:
                 self._keeping_files -= 1
             self._discard([])
+            self.maintenance.request(None)  # a purge may have waited for it

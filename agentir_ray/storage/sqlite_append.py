@@ -62,6 +62,7 @@ def _append_entry(connection: apsw.Connection, batch: Batch, entry: NewEntry, se
     if not connection.changes():
         return _existing(connection, batch.number, id, entry)
     if entry.kind is EntryKind.FORGET:
+        connection.execute("INSERT OR REPLACE INTO unpurged (namespace, seq) VALUES (?, ?)", (batch.number, seq))
         for erased in entry.erase_ids:
             _wipe(connection, batch.number, erased.encode())
     return Appended(Status.APPENDED, seq)
@@ -117,4 +118,5 @@ def drop(connection: apsw.Connection, name: bytes) -> bool:
     for (number,) in rows:
         connection.execute("DELETE FROM entries WHERE key BETWEEN ? AND ?", (key_of(number, 0), key_of(number, MAX_SEQ)))
         connection.execute("DELETE FROM operations WHERE namespace = ?", (number,))
+        connection.execute("DELETE FROM unpurged WHERE namespace = ?", (number,))
     return bool(rows)

@@ -12,6 +12,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import TypeVar
 
 import apsw
@@ -24,7 +25,8 @@ from agentir_ray.storage.sqlite_append import append, drop
 from agentir_ray.storage.sqlite_bulk import append_new
 from agentir_ray.storage.sqlite_errors import REFUSED_WRITES, translate, translated
 from agentir_ray.storage.sqlite_reader import STATE_COLUMNS, SqliteReader, to_state
-from agentir_ray.storage.sqlite_schema import FORMAT_VERSION, MAX_NAMESPACE, Durability, fetch, open_writer
+from agentir_ray.storage.sqlite_schema import FORMAT_VERSION, MAX_NAMESPACE, Durability, fetch, open_reader, open_writer
+from agentir_ray.storage.sqlite_scrub import MAX_PAGES, opened_pages
 
 T = TypeVar("T")
 
@@ -154,6 +156,19 @@ class SqliteLog(SqliteReader, RecordLog):
         self._writer.pragma("user_version", FORMAT_VERSION)
         self._unsettled = False
 
+    def unpurged(self) -> list[str]:
+        """Names of the namespaces in which something was erased that `purged` has not confirmed."""
+        with translated(self.path), self._reading() as connection:
+            rows = fetch(connection, "SELECT name FROM unpurged JOIN namespaces ON number = namespace ORDER BY number")
+        return [name.decode() for (name,) in rows]
+
+    def purged(self, number: int, seq: int) -> None:
+        """No file holds what a namespace's entries up to `seq` erased."""
+        with translated(self.path), self._reading() as connection:
+            noted = fetch(connection, "SELECT 1 FROM unpurged WHERE namespace = ? AND seq <= ?", (number, seq))
+        if noted:
+            self._transact(lambda: self._writer.execute("DELETE FROM unpurged WHERE namespace = ? AND seq <= ?", (number, seq)))
+
     def checkpoint(self) -> bool:
         """Copy what the WAL holds into the database, as far as readers allow; True when all of it was.
 
@@ -166,17 +181,43 @@ class SqliteLog(SqliteReader, RecordLog):
             return pages == done
 
     def purge(self) -> bool:
-        with self._write_lock, translated(self.path):
-            self._check_usable()
-            self._writer.set_busy_timeout(0)  # a pinning reader is an answer, not something to wait for while commits queue up
-            try:
-                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            except apsw.BusyError:
-                return False
-            finally:
-                self._writer.set_busy_timeout(2_000)
-            self.wal_pages = 0
+        """As the protocol says. Reads the whole database once, while commits go on; then they wait for the pages to be written that need it."""
+        with translated(self.path):
+            with self._write_lock:
+                if not self._truncate_wal():
+                    return False
+            # What was erased so far is now in the database's file alone, and can be there only where `soiled` sees it, however many commits follow.
+            with opened_pages(self.path, self._vfs) as pages:
+                if pages.count > MAX_PAGES:
+                    return self._vacuum()
+                soiled = pages.soiled()
+                if soiled:
+                    with self._write_lock:
+                        if not self._truncate_wal():
+                            return False
+                        pages.clean(soiled)
+                        self._writer.release_memory()  # cached copies of the pages, which the next change would write back
             return True
+
+    def _vacuum(self) -> bool:
+        """Write the whole database anew: what is left for one too large to be scrubbed."""
+        with self._write_lock:
+            self._check_usable()
+            self._writer.execute("VACUUM")
+            return self._truncate_wal()
+
+    def _truncate_wal(self) -> bool:
+        """Empty the WAL; False when a reader pins it. The caller holds the write lock."""
+        self._check_usable()
+        self._writer.set_busy_timeout(0)  # a pinning reader is an answer, not something to wait for while commits queue up
+        try:
+            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        except apsw.BusyError:
+            return False
+        finally:
+            self._writer.set_busy_timeout(2_000)
+        self.wal_pages = 0
+        return True
 
     def backup(self, path: str) -> None:
         """Raises InvalidInputError when `path` exists: a backup replaces nothing."""
@@ -184,7 +225,8 @@ class SqliteLog(SqliteReader, RecordLog):
             raise InvalidInputError(f"{path} exists; give a new name for the backup")
         temporary = temporary_name(path)
         try:
-            with translated(path), self._reading() as source:
+            # A connection of its own: others may have cached pages from before a purge.
+            with translated(path), closing(open_reader(self.path, self._vfs, immutable=False)) as source:
                 target = apsw.Connection(temporary, vfs=self._vfs)
                 try:
                     with target.backup("main", source, "main") as copy:

@@ -53,6 +53,10 @@ CREATE TABLE operations (
     result BLOB NOT NULL,
     PRIMARY KEY (namespace, operation)
 ) WITHOUT ROWID;
+CREATE TABLE unpurged (
+    namespace INTEGER PRIMARY KEY,
+    seq INTEGER NOT NULL     -- of its newest FORGET: until it was purged, whoever opens the store owes it
+);
 CREATE INDEX operations_by_age ON operations (created_at_us);
 """
 

@@ -1,9 +1,9 @@
 """A disk whose power can be cut: everything that is written is journalled, and the journal tells what may be left at any moment.
 
-`Journal` records creates, new folders, writes, truncations, syncs, renames, unlinks and syncs of folders, from SQLite (through `JournalVFS`) and from the engine's own files
-(through `JournalFiles`) alike, in one order. `reconstruct` builds a disk as it may look after a power cut: what was synced is there; of the rest, any subset of the 512-byte sectors; of
-the changes to a folder since its last sync, any prefix (file systems journal them in order). SQLite's shared memory is not recorded: it does not survive a power cut, and
-recovery must not need it.
+`Journal` records creates, new folders, writes, truncations, syncs, renames, unlinks and syncs of folders, from SQLite (through `JournalVFS`) and from the engine's own
+files (through `JournalFiles`) alike, in one order. `reconstruct` builds a disk as it may look after a power cut: what was synced is there; of the rest, any subset of the
+512-byte sectors; of the changes to a folder since its last sync, any prefix (file systems journal them in order). SQLite's shared memory is not recorded: it does not survive a
+power cut, and recovery must not need it.
 
 `fail_at` makes the n-th write or sync from now fail instead, with the error of a full or of a dying disk.
 """
