@@ -36,7 +36,10 @@ class WriteBatch(Batch):
 
 @dataclass(eq=False)
 class Namespace:
-    """`maintenance` is held by whoever rewrites files; `pins`, which the store keeps, counts the calls that use this object: it is evicted only at 0."""
+    """`maintenance` is held by whoever rewrites files, `updating` by who lost a race to update a record (see writing.update_record).
+
+    `pins`, which the store keeps, counts the calls that use this object: it is evicted only at 0.
+    """
 
     name: str
     number: int
@@ -47,6 +50,7 @@ class Namespace:
     index: Index
     applied_seq: int
     maintenance: threading.Lock = field(default_factory=threading.Lock)
+    updating: threading.Lock = field(default_factory=threading.Lock)
     sealing_seq: int = 0  # the last entry in index.sealing
     damaged: bool = False
     pins: int = 0

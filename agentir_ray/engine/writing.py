@@ -20,7 +20,6 @@ from agentir_ray.types import Record
 COMMIT_RECORDS = 1_000  # records of one commit: large enough that its sync is cheap a record, small enough that searches see them soon and other writers need not wait long
 COMMIT_BYTES = 8 * 2**20
 FORGET_IDS = 10_000  # ids of one FORGET entry
-UPDATE_ATTEMPTS = 8
 UPDATABLE = FIELDS - {"id", "created_at"}
 
 Outcome = Record | AgentIRError
@@ -96,39 +95,51 @@ def _outcome(store: Store, namespace: Namespace, item: Prepared, appended: Appen
 
 
 def update_record(store: Store, namespace: Namespace, id: str, changes: Mapping[str, Any], operation_id: str | None) -> Record:
-    """Write a new version of a record. Tried again when another caller changed the record meanwhile. A repeated operation returns the record as it is now."""
+    """Write a new version of a record. Tried again when another caller changed the record meanwhile.
+
+    A repeated operation returns the record as it is now.
+    """
     check_fields(changes, UPDATABLE)
     check_name(id, "id")
-    operation = None if operation_id is None else check_name(operation_id, "operation_id")
-    writer = store.writer
-    for _ in range(UPDATE_ATTEMPTS):
-        stored = writer.find(namespace.number, id)
-        if stored is None:
-            raise NotFoundError(f"there is no record {id!r} in namespace {namespace.name!r}")
-        if stored.body is None:
-            raise ErasedError(f"record {id!r} was erased")
-        present = decode_body(stored.body, stored.seq)
-        # A clock that was set back must not make the new version older than the one it replaces.
-        now_us = max(store.clock.now_us(), present.created_at_us)
-        fields = {
-            "id": id, "text": present.text, "timestamp": present.timestamp_us, "importance": present.importance, "session": present.session, "role": present.role,
-            "metadata": present.metadata, "expires_at": present.expires_at_us, "supersedes": present.supersedes,
-        } | dict(changes)  # fmt: skip
-        checked = prepare_record(fields, namespace.analyzer, now_us)
-        if "supersedes" in changes:
-            _check_superseded(store, namespace, checked.record)
-        prepared = prepare(checked.record, namespace.analyzer, stored.version + 1, checked.record.timestamp_us)
-        # The result of an operation names the record and holds none of it: an erasure would miss it there.
-        batch = WriteBatch(namespace.number, namespace.epoch, [prepared.entry], operation, _result("update", id), prepared=[prepared], namespace=namespace)
-        result = store.submit(batch)
-        if result.operation_result is not None:
-            if _done(result.operation_result, "update", operation_id) != id:
-                raise ConflictError(f"operation_id {operation_id!r} belongs to the update of another record; give each operation its own")
-            return present
-        appended = result.appended[0]
-        if appended.status in (Status.APPENDED, Status.DUPLICATE):
-            return replace(prepared.record, seq=appended.seq)
-    raise ConflictError(f"record {id!r} is being changed by others all the time; call again")
+    if operation_id is not None:
+        check_name(operation_id, "operation_id")
+    with namespace.updating:
+        pass  # whoever lost a race keeps newcomers out until it has won; it can lose only to those who are past this line, each of them once
+    record = _try_update(store, namespace, id, changes, operation_id)
+    if record is None:
+        with namespace.updating:
+            while record is None:
+                record = _try_update(store, namespace, id, changes, operation_id)
+    return record
+
+
+def _try_update(store: Store, namespace: Namespace, id: str, changes: Mapping[str, Any], operation: str | None) -> Record | None:
+    """None when another version came first."""
+    stored = store.writer.find(namespace.number, id)
+    if stored is None:
+        raise NotFoundError(f"there is no record {id!r} in namespace {namespace.name!r}")
+    if stored.body is None:
+        raise ErasedError(f"record {id!r} was erased")
+    present = decode_body(stored.body, stored.seq)
+    # A clock that was set back must not make the new version older than the one it replaces.
+    now_us = max(store.clock.now_us(), present.created_at_us)
+    fields = {
+        "id": id, "text": present.text, "timestamp": present.timestamp_us, "importance": present.importance, "session": present.session, "role": present.role,
+        "metadata": present.metadata, "expires_at": present.expires_at_us, "supersedes": present.supersedes,
+    } | dict(changes)  # fmt: skip
+    checked = prepare_record(fields, namespace.analyzer, now_us)
+    if "supersedes" in changes:
+        _check_superseded(store, namespace, checked.record)
+    prepared = prepare(checked.record, namespace.analyzer, stored.version + 1, checked.record.timestamp_us)
+    # The result of an operation names the record and holds none of it: an erasure would miss it there.
+    batch = WriteBatch(namespace.number, namespace.epoch, [prepared.entry], operation, _result("update", id), prepared=[prepared], namespace=namespace)
+    result = store.submit(batch)
+    if result.operation_result is not None:
+        if _done(result.operation_result, "update", operation) != id:
+            raise ConflictError(f"operation_id {operation!r} belongs to the update of another record; give each operation its own")
+        return present
+    appended = result.appended[0]
+    return replace(prepared.record, seq=appended.seq) if appended.status in (Status.APPENDED, Status.DUPLICATE) else None
 
 
 def forget_ids(store: Store, namespace: Namespace, ids: Sequence[str], operation_id: str | None) -> Sequence[str]:
