@@ -168,19 +168,18 @@ class Memory:
         """
         if (where is None) == (ids is None):
             raise InvalidInputError("give either where or ids; to erase a whole namespace call drop")
+        if where is not None:
+            expression = expression_of(where, None, None)
+            if expression == EVERYTHING:
+                raise InvalidInputError("an empty filter would erase everything; name what to forget, or call drop to erase the namespace")
+            found = self._read(lambda namespace: listing.matching_ids(namespace, expression))
+        else:
+            named = writing.check_ids(ids)
+            found = self._read(lambda namespace: listing.known_ids(namespace, named))
+        if dry_run:
+            return ForgetReceipt(tuple(found), hidden=False, purged=False)
+        self._store.writer  # noqa: B018 - raises ReadOnlyError
         with self._store.namespace(self.namespace, analyzer=self._wanted) as namespace:
-            if where is not None:
-                expression = expression_of(where, None, None)
-                if expression == EVERYTHING:
-                    raise InvalidInputError("an empty filter would erase everything; name what to forget, or call drop to erase the namespace")
-                found = listing.matching_ids(namespace, expression)
-            else:
-                named = writing.check_ids(ids)
-                with namespace.index.lock:
-                    found = [id for id in named if namespace.index.find(id)]
-            if dry_run:
-                return ForgetReceipt(tuple(found), hidden=False, purged=False)
-            self._store.writer  # noqa: B018 - raises ReadOnlyError
             forgotten = writing.forget_ids(self._store, namespace, found, operation_id)
             if forgotten:
                 self._store.look_after(namespace, purge=True)

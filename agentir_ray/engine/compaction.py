@@ -17,7 +17,7 @@ from agentir_ray.analysis import get_analyzer
 from agentir_ray.engine.manifest import Manifest, SegmentEntry, decode_manifest
 from agentir_ray.engine.namespace import Namespace, replay
 from agentir_ray.engine.policy import DEFAULT_LIMITS, MAX_DEAD, Limits, choose_merge
-from agentir_ray.errors import AgentIRError, UnknownOutcomeError
+from agentir_ray.errors import AgentIRError, DamagedError, UnknownOutcomeError
 from agentir_ray.lexical.buffer import Buffer
 from agentir_ray.lexical.builder import Draft, build_sections
 from agentir_ray.lexical.index import Index
@@ -143,6 +143,16 @@ class Compactor:
         clean_temporary(str(folder), self._files)
         named = {entry.file for entry in decode_manifest(state.manifest, state.name).segments} if state.manifest else set()
         self._discard([path for path in folder.glob(f"*{SUFFIX}") if path.name not in named])
+
+
+def has_damaged_segment(namespace: Namespace) -> bool:
+    """Whether damage that somebody met lies in a segment, which can be rebuilt, and not in the log. Reads every segment."""
+    for segment in namespace.index.segments:
+        try:
+            segment.verify()
+        except DamagedError:
+            return True
+    return False
 
 
 def has_erased(namespace: Namespace) -> bool:

@@ -1,5 +1,6 @@
 """Records without a query: newest first, or all that a filter names. Filters are bitmaps, as in a search; only what is returned is decoded."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,12 @@ def matching_ids(namespace: Namespace, expression: Expression) -> list[str]:
             live = passing[deleted[passing] == NEVER_US] if len(deleted) else passing
             found += ((int(part.column("seq")[doc]), decode_id(part.stored[doc] if isinstance(part, Buffer) else part.stored(doc))) for doc in live.tolist())
     return [id for _, id in sorted(found)]
+
+
+def known_ids(namespace: Namespace, ids: Sequence[str]) -> list[str]:
+    """Those of `ids` whose records were not erased."""
+    with namespace.index.lock:
+        return [id for id in ids if namespace.index.find(id)]
 
 
 def _candidates(snapshot: Snapshot, part: int, visibility: Visibility, expression: Expression) -> tuple[Array, Array, Array]:

@@ -9,7 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 
-from agentir_ray.engine.compaction import Compactor, has_erased
+from agentir_ray.engine.compaction import Compactor, has_damaged_segment, has_erased
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.policy import Limits
 from agentir_ray.errors import AgentIRError, DamagedError, NotFoundError
@@ -136,7 +136,7 @@ class Maintenance:
             work()
             return True
         except AgentIRError as error:
-            if namespace is not None and isinstance(error, DamagedError):
+            if namespace is not None and isinstance(error, DamagedError) and has_damaged_segment(namespace):
                 namespace.damaged = True
             logger.warning("maintenance: %s", error)
         except Exception:

@@ -19,7 +19,7 @@ from typing import Literal
 
 from agentir_ray.analysis import DEFAULT_ANALYZER
 from agentir_ray.clock import Clock
-from agentir_ray.engine.compaction import Compactor, has_erased
+from agentir_ray.engine.compaction import Compactor, has_damaged_segment, has_erased
 from agentir_ray.engine.maintenance import Maintenance
 from agentir_ray.engine.manifest import Manifest, decode_manifest
 from agentir_ray.engine.namespace import Namespace, WriteBatch, load
@@ -295,11 +295,11 @@ class Store:
                 self._memory_bytes -= namespace.accounted_bytes
 
     def report_damage(self, namespace: Namespace, error: DamagedError) -> None:
-        """Somebody met a damaged file: the next use of the namespace rebuilds it. Raises the error where that cannot be."""
-        if self.read_only:
-            raise error
+        """Somebody met damage. If it lies in a segment, the next use of the namespace rebuilds it; raises the error where that cannot be."""
         if namespace.damaged:
             return
+        if self.read_only or not has_damaged_segment(namespace):
+            raise error
         logger.warning("%s; rebuilding namespace %s from the log", error, namespace.name)
         namespace.damaged = True
 
@@ -341,7 +341,8 @@ class Store:
         try:
             namespace.apply(batch, result.appended)
         except DamagedError as error:  # a segment's; the batch is committed, and the rebuilt index will hold it
-            self.report_damage(namespace, error)
+            logger.warning("%s; rebuilding namespace %s from the log", error, namespace.name)
+            namespace.damaged = True
         except BaseException:
             namespace.damaged = True
             raise

@@ -1,18 +1,24 @@
 """Records out of a store: export in the order of the log, salvage around damage, backup while open."""
 
+import json
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from agentir_ray.engine.manifest import decode_manifest
-from agentir_ray.engine.store import DATABASE, Store
+from agentir_ray.engine.manifest import Manifest, decode_manifest
+from agentir_ray.engine.policy import DEFAULT_LIMITS
+from agentir_ray.engine.store import DATABASE, SEGMENTS, Store
 from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError
+from agentir_ray.lexical.overlay import Change
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.stored import BlockCache
 from agentir_ray.storage.codec import decode_body, decode_id
-from agentir_ray.storage.protocol import EntryKind
-from agentir_ray.storage.sqlite_reader import SqliteReader
+from agentir_ray.storage.files import refused
+from agentir_ray.storage.protocol import Entry, EntryKind
+from agentir_ray.storage.sqlite_reader import CHUNK_ROWS, SqliteReader
 from agentir_ray.types import NEVER_US, Record
 
 logger = logging.getLogger("agentir_ray")
@@ -36,72 +42,128 @@ def export_records(store: Store, name: str) -> Iterator[Record]:
 
 
 def salvage_records(path: Path, name: str) -> Iterator[Record]:
-    """What can still be read of a damaged store: the log row by row as far as it goes, then the segments for what is missing.
+    """What can still be read of a damaged store: the log row by row, around what is damaged, then the segments for what is missing (F07).
 
-    A segment does not know what was updated or erased after it was last written, if the log cannot say so either; each such record is named in a warning.
+    A segment does not know what was updated or erased after it was last written, if the log cannot say so either; each record that comes from one is named in a warning.
     """
-    seen: set[str] = set()
-    erased: set[str] = set()
-    complete = False
-    newest: dict[str, Record] = {}
+    saved = _Saved({}, set())
     number: int | None = None
+    manifest: Manifest | None = None
+    complete = False
     try:
-        log = SqliteReader(path / DATABASE)
-        try:
-            state = log.state(name)
-            if state is None:
-                raise NotFoundError(f"there is no namespace {name!r} in {path}")
-            number = state.number
-            after, complete = 0, True
-            while after < state.next_seq - 1:
-                try:
-                    for entry in log.read(number, after):
-                        after = entry.seq
-                        if entry.id is not None:
-                            seen.add(entry.id)
-                            if entry.body is None:
-                                erased.add(entry.id)
-                                newest.pop(entry.id, None)
-                            else:
-                                newest[entry.id] = decode_body(entry.body, entry.seq)
-                    break
-                except DamagedError as error:
-                    logger.warning("skipped: %s", error)
-                    complete = False
-                    after += 1
-        finally:
-            log.close()
-    except DamagedError as error:
+        with closing(SqliteReader(path / DATABASE)) as log:
+            try:
+                state = log.state(name)
+                if state is None:
+                    raise UnknownNamespaceError(f"there is no namespace {name!r} in {path}")
+                number, until = state.number, state.next_seq - 1
+                manifest = decode_manifest(state.manifest, name) if state.manifest else None
+            except DamagedError as error:
+                logger.warning("%s", error)
+                if number is None:  # its row cannot be read, but its segments lie in a folder of its number
+                    number, until = _number_of(path, name)
+            if number is not None:
+                complete = _salvage_log(log, number, until, saved) and manifest is not None
+    except UnknownNamespaceError:
+        raise
+    except (DamagedError, NotFoundError) as error:
         logger.warning("%s", error)
-    yield from newest.values()
-    if complete:
-        return
-    for file in sorted((path / "segments").glob("*/*.segment" if number is None else f"{number}/*.segment")):
-        for record in _segment_records(file, name):
-            if record.id not in seen and record.id not in erased:
-                seen.add(record.id)
-                logger.warning("record %s comes from %s alone; updates and deletions since may be missing", record.id, file.name)
-                yield record
+    if not complete:
+        changes = {} if manifest is None else {entry.file: entry.changes for entry in manifest.segments}
+        for file in sorted((path / SEGMENTS).glob("*/*.segment" if number is None else f"{number}/*.segment")):
+            for record in _segment_records(file, name, changes.get(file.name, [])):
+                known = saved.records.get(record.id)
+                if record.id not in saved.erased and (known is None or known.seq < record.seq):
+                    logger.warning("record %s comes from %s alone; updates and deletions since may be missing", record.id, file.name)
+                    saved.records[record.id] = record
+    yield from sorted(saved.records.values(), key=lambda record: record.seq)
 
 
-def _segment_records(file: Path, name: str) -> Iterator[Record]:
-    """The live documents of a segment file, as far as they can be read, newest first."""
+class UnknownNamespaceError(NotFoundError):
+    """The log can be read, and has no such namespace."""
+
+
+class _Saved(NamedTuple):
+    records: dict[str, Record]  # the newest version of each
+    erased: set[str]
+
+    def take(self, entry: Entry) -> None:
+        if entry.kind is EntryKind.FORGET:
+            gone = json.loads(entry.body or b"[]")
+        elif entry.body is None:
+            gone = [entry.id]
+        else:
+            record = decode_body(entry.body, entry.seq)
+            self.records[record.id] = record
+            gone = []
+        self.erased.update(gone)
+        for id in gone:
+            self.records.pop(id, None)
+
+
+def _salvage_log(log: SqliteReader, number: int, until: int, saved: _Saved) -> bool:
+    """Take every entry that can be read; False when some cannot."""
+    after = 0
+    complete = True
+    damaged_from = 0
+    single = 0  # rows to be read one at a time, so that damage costs no row but its own
+    while after < until:
+        try:
+            for entry in log.read(number, after, limit=1 if single else None):
+                if damaged_from:
+                    logger.warning("skipped: seq %d to %d of namespace number %d are damaged", damaged_from, entry.seq - 1, number)
+                    damaged_from = 0
+                saved.take(entry)
+                after = entry.seq
+            single -= 1
+            if single < 0:
+                break
+        except DamagedError as error:
+            if complete:
+                logger.warning("%s", error)
+            complete = False
+            if single:
+                damaged_from, after = damaged_from or after + 1, after + 1
+            single = CHUNK_ROWS
+    if damaged_from:
+        logger.warning("skipped: seq %d to %d of namespace number %d are damaged", damaged_from, after, number)
+    return complete
+
+
+def _number_of(path: Path, name: str) -> tuple[int | None, int]:
+    """A namespace's number and the last sequence number, as its segments tell them; (None, 0) if there are none."""
+    number, last = None, 0
+    for file in (path / SEGMENTS).glob("*/*.segment"):
+        try:
+            segment = Segment(file, BlockCache(), decode_id)
+            if segment.namespace == name:
+                number, last = int(file.parent.name), max(last, int(segment.array("seq").max()) + DEFAULT_LIMITS.max_unsealed)
+        except (DamagedError, ValueError):
+            continue
+    return number, last
+
+
+def _segment_records(file: Path, name: str, changes: Sequence[Change]) -> Iterator[Record]:
+    """The live documents of a segment file, as far as they can be read."""
     try:
         segment = Segment(file, BlockCache(), decode_id)
         if segment.namespace != name:
             return
+        with suppress(DamagedError):  # of the terms' statistics, which nobody asks for here
+            segment.replay(changes)
         deleted = segment.overlay.deleted_at
         seqs = segment.array("seq")
     except DamagedError as error:
         logger.warning("skipped: %s", error)
         return
-    for doc in range(segment.documents - 1, -1, -1):
+    for doc in range(segment.documents):
         if len(deleted) and deleted[doc] != NEVER_US:
             continue
         try:
             yield decode_body(segment.stored(doc), int(seqs[doc]))
         except DamagedError as error:
             logger.warning("skipped: %s", error)
+            return
 
 
 def backup(store: Store, target: Path) -> None:
@@ -120,6 +182,11 @@ def backup(store: Store, target: Path) -> None:
                 folder = target / "segments" / str(state.number)
                 folder.mkdir(parents=True)
                 for entry in decode_manifest(state.manifest, name).segments:
-                    shutil.copyfile(store.folder(state.number) / entry.file, folder / entry.file)
+                    try:
+                        shutil.copyfile(store.folder(state.number) / entry.file, folder / entry.file)
+                    except FileNotFoundError:
+                        logger.warning("%s is missing; it is rebuilt when the copy is opened", entry.file)
+                    except OSError as error:
+                        raise refused(str(folder / entry.file), error) from error
         finally:
             copy.close()
