@@ -7,8 +7,8 @@ only places that compute it.
 **Pruning never decides a tie.** Sums used to prune may be added in another order, so bounds are raised by 1 + 1e-6 and a document is dropped only when strictly below the k-th
 score; survivors are scored canonically. Equal scores are ordered by sequence number, newer first.
 
-A segment is read in windows of 65,536 documents. Terms whose bounds cannot reach the threshold together are non-essential: essential lists are added into an accumulator, and the
-documents that it touched are probed in the others.
+A segment is read in windows of 65,536 documents. Lists are added into an accumulator, strongest first; those that cannot reach the threshold together are not: the
+documents touched so far are probed in them.
 """
 
 import math
@@ -186,6 +186,54 @@ def segment_bound(
     return total * SLACK
 
 
+@numba.njit(cache=True, nogil=True)
+def _kth_best(
+    k: Any,
+    found: Any,
+    touched: Any,
+    accumulator: Any,
+    origin: Any,
+    created_at: Any,
+    expires_at: Any,
+    deleted_seq: Any,
+    deleted_at: Any,
+    superseded_seq: Any,
+    superseded_at: Any,
+    snapshot_seq: Any,
+    expiry_now_us: Any,
+    written_until_us: Any,
+) -> Any:
+    """The k-th largest of what the visible documents have accumulated, -inf where there are fewer: at least k documents will score as much, but for rounding."""
+    best = np.empty(k, np.float64)
+    size = 0
+    for c in range(found):
+        score = accumulator[touched[c]]
+        if size == k and score <= best[0]:
+            continue
+        d = origin + np.int64(touched[c])
+        if not visible(d, created_at, expires_at, deleted_seq, deleted_at, superseded_seq, superseded_at, snapshot_seq, expiry_now_us, written_until_us):
+            continue
+        if size < k:
+            i = size
+            size += 1
+            while i > 0 and score < best[(i - 1) >> 1]:
+                best[i] = best[(i - 1) >> 1]
+                i = (i - 1) >> 1
+        else:
+            i = 0
+            child = 1
+            while child < k:
+                if child + 1 < k and best[child + 1] < best[child]:
+                    child += 1
+                if best[child] >= score:
+                    break
+                best[i] = best[child]
+                i = child
+                child = 2 * i + 1
+        best[i] = score
+    return best[0] if size == k else -np.inf
+
+
 @numba.njit(
     [
         INT(
@@ -296,6 +344,7 @@ def search_segment(
     start = np.empty(terms, np.int64)
     stop = np.empty(terms, np.int64)
     bound = np.empty(terms, np.float64)
+    weaker = np.empty(terms + 1, np.float64)
 
     for window in range(first_doc // WINDOW, (end_doc + WINDOW - 1) // WINDOW):
         origin = window * WINDOW
@@ -304,6 +353,7 @@ def search_segment(
         threshold = max(heap_score[0], min_score) if size == k else min_score
         n = 0
         total = 0.0
+        postings = np.int64(0)
         for i in range(terms):
             if ordinal[i] < 0 or gain[i] <= 0.0:
                 continue
@@ -325,6 +375,7 @@ def search_segment(
             stop[n] = q
             bound[n] = _block_bound(b, gain[i], base, slope, block_skyline, skyline_tf, skyline_length) * SLACK
             total += bound[n]
+            postings += q - p
             n += 1
         if n == 0:
             continue
@@ -333,42 +384,60 @@ def search_segment(
         if total + extra < threshold:
             continue
 
-        # The longest prefix of the weakest lists that cannot reach the threshold together is only probed.
-        by_bound = np.argsort(bound[:n])
-        rest = 0.0
-        essential = np.ones(n, np.bool_)
-        probed = 0
-        while probed < n and rest + bound[by_bound[probed]] + extra < threshold:
-            rest += bound[by_bound[probed]]
-            essential[by_bound[probed]] = False
-            probed += 1
-
+        # Lists are added strongest first, until those that are left cannot reach the threshold together: they are only probed. What k documents have reached so far raises the
+        # threshold on the way. (With at most k postings there is nothing to drop, and the query's own order saves scoring again.)
+        by_bound = np.argsort(bound[:n]) if postings > k else np.arange(n)[::-1].copy()
+        weaker[0] = 0.0
+        for j in range(n):
+            weaker[j + 1] = weaker[j] + bound[by_bound[j]]
         found = 0
-        for a in range(n):
-            if essential[a]:
-                g = gain[active[a]]
-                for p in range(start[a], stop[a]):
-                    low = np.int64(posting_doc[p])
-                    d = origin + low
-                    if not _passes(d, filter_words):
-                        continue
-                    if accumulator[low] == 0.0:
-                        touched[found] = low
-                        found += 1
-                    tf = exact_tf(p, posting_tf, overflow_posting, overflow_tf)
-                    accumulator[low] += contribution(g, float(tf), float(doc_length[d]), base, slope)
+        postings_left = postings
+        probed = n
+        while probed > 0 and weaker[probed] + extra >= threshold:
+            probed -= 1
+            a = by_bound[probed]
+            g = gain[active[a]]
+            for p in range(start[a], stop[a]):
+                low = np.int64(posting_doc[p])
+                d = origin + low
+                if not _passes(d, filter_words):
+                    continue
+                if accumulator[low] == 0.0:
+                    touched[found] = low
+                    found += 1
+                tf = exact_tf(p, posting_tf, overflow_posting, overflow_tf)
+                accumulator[low] += contribution(g, float(tf), float(doc_length[d]), base, slope)
+            postings_left -= stop[a] - start[a]
+            if found > k and (probed == 0 or postings_left > found):
+                reached = _kth_best(
+                    k, found, touched, accumulator, origin,
+                    created_at, expires_at, deleted_seq, deleted_at, superseded_seq, superseded_at, snapshot_seq, expiry_now_us, written_until_us,
+                )  # fmt: skip
+                threshold = max(threshold, reached / SLACK)
 
+        floor = threshold
         for c in range(found):
             low = np.int64(touched[c])
             score = accumulator[low]
             accumulator[low] = 0.0
-            threshold = max(heap_score[0], min_score) if size == k else min_score
-            if score * SLACK + rest + extra < threshold:
+            threshold = max(heap_score[0], floor) if size == k else floor
+            if score * SLACK + weaker[probed] + extra < threshold:
                 continue
             d = origin + low
             if not visible(d, created_at, expires_at, deleted_seq, deleted_at, superseded_seq, superseded_at, snapshot_seq, expiry_now_us, written_until_us):
                 continue
-            if probed > 0:
+            # Strongest first, until what is left cannot lift it over the threshold.
+            rest = probed
+            while rest > 0 and score * SLACK + weaker[rest] + extra >= threshold:
+                rest -= 1
+                a = by_bound[rest]
+                p = _lower_bound(posting_doc, start[a], stop[a], low)
+                if p < stop[a] and posting_doc[p] == low:
+                    tf = exact_tf(p, posting_tf, overflow_posting, overflow_tf)
+                    score += contribution(gain[active[a]], float(tf), float(doc_length[d]), base, slope)
+            if score * SLACK + weaker[rest] + extra < threshold:
+                continue
+            if probed > 0 or postings > k:
                 score = 0.0
                 for a in range(n):
                     p = _lower_bound(posting_doc, start[a], stop[a], low)

@@ -77,7 +77,7 @@ def _united_terms(segments: Sequence[Segment]) -> tuple[Strings, list[Array]]:
     """The distinct terms by ascending hash, and for each segment its ordinals' new ones."""
     joined = join_strings([segment.terms for segment in segments])
     term_hash = np.concatenate([segment.array("term_hash") for segment in segments])
-    order = np.argsort(term_hash, kind="stable")
+    order = np.argsort(term_hash, kind="stable")  # which merges the sorted runs that these are
     united = np.empty(len(order), np.int32)
     count = unite_strings(term_hash, joined.start, joined.data, order, united)
     first = np.empty(count, np.int64)

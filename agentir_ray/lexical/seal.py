@@ -9,7 +9,7 @@ from agentir_ray.lexical.buffer import Buffer
 from agentir_ray.lexical.builder import OVERLAY, Draft
 from agentir_ray.lexical.overlay import ERASED_AT
 from agentir_ray.lexical.stored import pack_stored
-from agentir_ray.lexical.strings import hashes, pack_strings, take_strings
+from agentir_ray.lexical.strings import hashes, pack_strings, pack_texts, take_strings
 
 Array = npt.NDArray[Any]
 COLUMNS = ("seq", "timestamp", "created_at", "expires_at", "importance", "length", *OVERLAY)
@@ -26,8 +26,8 @@ def draft_buffer(buffer: Buffer, namespace: str, fingerprint: str) -> Draft:
     np.cumsum(size, out=doc_start[1:])
     source = np.repeat(buffer.doc_posting[order] - doc_start[:-1], size) + np.arange(doc_start[-1])
 
-    strings = pack_strings([term.encode() for term in buffer.term_number])
-    by_hash = np.argsort(hashes(strings), kind="stable")
+    strings = pack_texts(list(buffer.term_number))
+    by_hash = np.argsort(hashes(strings))
     ordinal = np.empty(len(strings), np.int32)
     ordinal[by_hash] = np.arange(len(strings), dtype=np.int32)
 
@@ -39,7 +39,7 @@ def draft_buffer(buffer: Buffer, namespace: str, fingerprint: str) -> Draft:
     alive = key_doc >= 0
     return Draft(
         columns=columns,
-        id_hash=hashes(pack_strings([buffer.doc_ids[doc].encode() for doc in order])),
+        id_hash=hashes(pack_texts([buffer.doc_ids[doc] for doc in order])),
         doc_start=doc_start,
         term=ordinal[buffer.posting_term[source]],
         tf=buffer.posting_tf[source],

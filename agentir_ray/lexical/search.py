@@ -59,22 +59,23 @@ def top_k(
     min_score: float = -np.inf,
     expired: Callable[[], bool] | None = None,
 ) -> TopK:
-    """The k best visible documents, best first, equal scores newer first. `expired` is asked before each part whether the time is up."""
+    """The k best visible documents, best first, equal scores newer first; k >= 1. `expired` is asked before each part whether the time is up."""
     heap = np.empty(k, np.float64), np.empty(k, np.int64), np.empty(k, np.int64)
     scratch = _scratch(max([WINDOW, *(view.documents for view in snapshot.buffers)]))
-    query: tuple[Any, ...] = scoring.gain, scoring.base, scoring.slope, priors.recency_weight, priors.tau_us, priors.importance_weight, visibility.as_of_us, min_score
-    times: tuple[Any, ...] = snapshot.seq, visibility.as_of_us, visibility.written_until_us
+    query = scoring.gain, scoring.base, scoring.slope, priors.recency_weight, priors.tau_us, priors.importance_weight, visibility.as_of_us, min_score
+    times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
     size = searched = skipped = 0
     segments = len(snapshot.segments)
 
     for i in reversed(range(len(snapshot.buffers))):
         view = snapshot.buffers[i]
         if view.documents:
-            size = search_buffer(
+            arguments: tuple[Any, ...] = (
                 view.head, *query, view.documents, visibility.since_us, visibility.until_us, snapshot.buffer_filters[i], *times,
                 view.posting_doc, view.posting_tf, view.posting_next, view.length, view.seq, view.timestamp, view.created_at, view.expires_at, view.importance,
                 view.deleted_seq, view.deleted_at, view.superseded_seq, view.superseded_at, segments + i, size, *heap, *scratch,
             )  # fmt: skip
+            size = search_buffer(*arguments)
             searched += 1
 
     not_searched = 0
@@ -85,15 +86,16 @@ def top_k(
             continue
         segment, ordinal = snapshot.segments[i], snapshot.ordinals[i]
         first, end = _time_range(segment, visibility)
-        if first == end or (ordinal < 0).all():
+        if first == end or (expression is not EVERYTHING and ordinal.max(initial=-1) < 0):
             searched += 1
             continue
-        if size == k and _reach(segment, ordinal, scoring, priors, visibility, first, end) < heap[0][0]:
+        # A lone segment is as fast read as bounded: the kernel bounds each window.
+        if size == k and segments > 1 and _reach(segment, ordinal, scoring, priors, visibility, first, end) < heap[0][0]:
             skipped += 1
             continue
         words = NO_FILTER if expression is EVERYTHING else evaluate(expression, segment)
-        changes: tuple[Any, ...] = snapshot.changes[i]
-        size = search_segment(ordinal, *query, first, end, words, *times, *segment.searched, segment.largest_importance, *changes, i, size, *heap, *scratch)
+        arguments = (ordinal, *query, first, end, words, *times, *segment.searched, segment.largest_importance, *snapshot.changes[i], i, size, *heap, *scratch)
+        size = search_segment(*arguments)
         searched += 1
 
     sort_heap(size, *heap)

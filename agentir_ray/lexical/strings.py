@@ -30,6 +30,18 @@ def pack_strings(strings: Sequence[bytes]) -> Strings:
     return Strings(np.frombuffer(b"".join(strings), np.uint8), start)
 
 
+def pack_texts(texts: Sequence[str]) -> Strings:
+    """The UTF-8 of each text: encoded all at once, between NULs, where no text holds one itself."""
+    data = np.frombuffer("\0".join(texts).encode(errors="surrogatepass"), np.uint8)
+    separators = np.flatnonzero(data == 0)
+    if len(separators) != len(texts) - 1:
+        return pack_strings([text.encode(errors="surrogatepass") for text in texts])
+    start = np.zeros(len(texts) + 1, np.int64)
+    start[1:-1] = separators - np.arange(len(separators))
+    start[-1] = len(data) - len(separators)
+    return Strings(data[data != 0], start)
+
+
 def take_strings(strings: Strings, chosen: Array) -> Strings:
     """The chosen strings, in the order of `chosen`."""
     size = strings.start[1:][chosen] - strings.start[:-1][chosen]
