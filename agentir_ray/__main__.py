@@ -1,8 +1,6 @@
 """`python -m agentir_ray` is the `agentir` command, for when its script is not on the path."""
 
-import sys
-
 from agentir_ray.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
