@@ -31,6 +31,7 @@ WORDS = ["Lisbon", "moved", "moving", "dogs", "the", "東京", "café"]  # two w
 NAMES = [f"r{i}" for i in range(6)]
 TIMES = st.integers(0, 30)
 START_US = 10
+SEAL_AT = 4
 
 texts = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join) | st.sampled_from(["dogs " * 300, "Lisbon moved " * 150, ""])
 fields = st.fixed_dictionaries(
@@ -118,7 +119,7 @@ class MemoryMachine(RuleBasedStateMachine):
 
     def open(self) -> None:
         self.memory = Memory.open(
-            self.folder, "a/b", clock=self.clock, background=False, durability="process", bm25=self.bm25, limits=Limits(seal_at=8, max_unsealed=12), memory_budget_bytes=60_000
+            self.folder, "a/b", clock=self.clock, background=False, durability="process", bm25=self.bm25, limits=Limits(SEAL_AT, SEAL_AT + 2), memory_budget_bytes=60_000
         )
 
     def teardown(self) -> None:
@@ -143,7 +144,8 @@ class MemoryMachine(RuleBasedStateMachine):
         if current is None:
             return None
         present = current.record
-        same = item == self.given[present.id] or {**as_given(item), "timestamp": item.get("timestamp", self.clock.now_us())} == as_given(self.fields_of(present))
+        given, whole = as_given(item), as_given(self.fields_of(present))
+        same = given == as_given(self.given[present.id]) or given | {"timestamp": item.get("timestamp", self.clock.now_us())} == whole
         return present if same else ConflictError
 
     @staticmethod
@@ -196,6 +198,12 @@ class MemoryMachine(RuleBasedStateMachine):
         """Many that cannot fail, so that there is something to seal and to merge."""
         self.add_many([(None, {name: value for name, value in item.items() if name not in ("supersedes", "expires_at")}) for item in items])
 
+    @precondition(lambda self: self.given)
+    @rule(position=st.integers(0, 1_000), text=texts)
+    def supersede(self, position: int, text: str) -> None:
+        """A record that replaces one that is there, so that there is something to stand again when it is erased."""
+        self.add(None, {"text": text, "supersedes": self.some_id(position)})
+
     @rule(id=st.sampled_from(NAMES))
     def retry(self, id: str) -> None:
         """A time-out, and the same call again: the record that is there, or word that it was erased."""
@@ -224,15 +232,24 @@ class MemoryMachine(RuleBasedStateMachine):
         assert (record.created_at_us, record.seq) == (self.clock.now_us(), self.seq)
         self.oracle.replace(record.seq, record, ANALYZER.tokens(record.text))
 
+    @precondition(lambda self: self.given)
+    @rule(position=st.integers(0, 1_000), changed=changes)
+    def update_any(self, position: int, changed: dict[str, Any]) -> None:
+        self.update(self.some_id(position), changed)
+
+    def some_id(self, position: int) -> str:
+        return list(self.given)[position % len(self.given)]
+
     @precondition(lambda self: self.exists)
     @rule(where=wheres, dry_run=st.sampled_from([False, False, True]))
     def forget_where(self, where: dict[str, Any], dry_run: bool) -> None:
         expected = [version.record.id for version in self.oracle.versions if not version.deleted and matches(where, version.record)]
         self.check_forgotten(self.memory.forget(where, dry_run=dry_run).ids, expected, dry_run)
 
-    @precondition(lambda self: self.exists)
-    @rule(ids=st.lists(st.sampled_from([*NAMES, "nobody"]), max_size=3))
-    def forget_ids(self, ids: list[str]) -> None:
+    @precondition(lambda self: self.given)
+    @rule(positions=st.lists(st.integers(0, 1_000), max_size=3))
+    def forget_ids(self, positions: list[int]) -> None:
+        ids = [self.some_id(position) for position in positions] + ["nobody"]
         expected = [id for id in dict.fromkeys(ids) if self.oracle.find(id)]
         self.check_forgotten(self.memory.forget(ids=ids, wait=True).ids, expected, False)
 
@@ -245,7 +262,7 @@ class MemoryMachine(RuleBasedStateMachine):
 
     @rule()
     def drop(self) -> None:
-        if self.seq > 60:  # seldom, and only when there was something to lose
+        if self.seq > 80:  # seldom, and only when there was something to lose
             assert self.memory.drop() is True
             assert self.memory.drop() is False
             self.begin()
@@ -398,7 +415,7 @@ class MemoryMachine(RuleBasedStateMachine):
             stats = self.memory.stats()["namespace"]
             documents, length, _ = self.oracle.statistics([])
             assert (stats["records"], stats["tokens"], stats["last_seq"]) == (documents, length, self.seq)
-            assert stats["unsealed_entries"] < 12 + 9
+            assert stats["unsealed_entries"] < SEAL_AT
 
 
 def as_given(fields: dict[str, Any]) -> dict[str, Any]:
@@ -407,5 +424,5 @@ def as_given(fields: dict[str, Any]) -> dict[str, Any]:
     return defaults | {name: value for name, value in fields.items() if value is not None}
 
 
-MemoryMachine.TestCase.settings = settings(max_examples=200 if LONG else 25, stateful_step_count=40)
+MemoryMachine.TestCase.settings = settings(max_examples=2_000 if LONG else 120, stateful_step_count=40)
 TestMemory = MemoryMachine.TestCase
