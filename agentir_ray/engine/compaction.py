@@ -97,6 +97,8 @@ class Compactor:
         index = namespace.index
         try:
             with index.lock:
+                if segment is not None:
+                    index.carry_over(sources, segment)  # what happened meanwhile and belongs together is saved together
                 kept = [part for part in index.segments if part not in sources] + ([segment] if segment else [])
                 entries = tuple(SegmentEntry(part.path.name, part.overlay.since_written()) for part in kept)
             manifest = Manifest(namespace.analyzer.name, applied_seq, entries)

@@ -86,10 +86,10 @@ def _candidates(snapshot: Snapshot, part: int, visibility: Visibility, expressio
     source: Segment | BufferView
     if part < len(snapshot.segments):
         source = snapshot.segments[part]
-        count, overlay = source.documents, source.overlay
+        count = source.documents
         words = None if expression is EVERYTHING else evaluate(expression, source)
         columns = {name: source.column(name) for name in ("timestamp", "seq", "created_at", "expires_at")}
-        deletions = [overlay.deleted_seq, overlay.deleted_at, overlay.superseded_seq, overlay.superseded_at]
+        deletions = list(snapshot.changes[part])
     else:
         source = snapshot.buffers[part - len(snapshot.segments)]
         count = source.documents

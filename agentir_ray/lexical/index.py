@@ -6,7 +6,7 @@ it. It knows no log and no manifest: the engine tells it what was committed, and
 
 import itertools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import add
 from typing import Any, NamedTuple
 
@@ -257,12 +257,6 @@ class Index:
                 segment.delete(int(places[i]), int(now[0][i]), int(now[1][i]))
             for i in np.flatnonzero((now[2] != before[2]) | (now[3] != before[3])).tolist():
                 segment.supersede(int(places[i]), int(now[2][i]), int(now[3][i]))
-
-    def each_live(self, visit: Callable[[Segment | Buffer, Array], None]) -> None:
-        """Call `visit` with every part and the numbers of its documents that are not deleted."""
-        for part in self.parts:
-            deleted_seq = _overlay(part)[0]
-            visit(part, np.flatnonzero(deleted_seq == NEVER_US) if len(deleted_seq) else np.arange(part.document_count))
 
 
 NO_FILTER: Words = np.empty(0, np.uint64)
