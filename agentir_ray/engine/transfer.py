@@ -12,6 +12,8 @@ from agentir_ray.engine.manifest import Manifest, decode_manifest
 from agentir_ray.engine.policy import DEFAULT_LIMITS
 from agentir_ray.engine.store import DATABASE, SEGMENTS, Store
 from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError
+from agentir_ray.lexical.buffer import Buffer
+from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.overlay import Change
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.stored import BlockCache
@@ -25,20 +27,42 @@ logger = logging.getLogger("agentir_ray")
 
 
 def export_records(store: Store, name: str) -> Iterator[Record]:
-    """Every record that is not deleted, in its newest version, in the order of the log."""
+    """Every record that was not deleted when the export began, in the version of then, in the order of the log. What is erased meanwhile is left out.
+
+    The namespace is let go while the caller works: who reads slowly, or writes between two records, holds up nobody and not himself.
+    """
     with store.namespace(name) as namespace:
-        index = namespace.index
-        until = index.seq
-        for entry in store.log.read(namespace.number):
-            if entry.seq > until:
-                return
-            if entry.kind is EntryKind.FORGET or entry.body is None or entry.id is None:
-                continue
-            with index.lock:
-                place = index.current(entry.id)
-                newest = place is not None and int(place.part.column("seq")[place.doc]) == entry.seq
-            if newest:
-                yield decode_body(entry.body, entry.seq)
+        number, until = namespace.number, namespace.index.seq
+    after = 0
+    while after < until:
+        records: list[Record] = []
+        damage: DamagedError | None = None
+        with store.namespace(name) as namespace:
+            if namespace.number != number:
+                raise NotFoundError(f"namespace {name!r} was dropped during the export")
+            start = after
+            try:
+                for entry in store.log.read(number, after, min(CHUNK_ROWS, until - after)):
+                    after = entry.seq
+                    if entry.id is not None and entry.body is not None and _was_current(namespace.index, entry.id, entry.seq, until):
+                        records.append(decode_body(entry.body, entry.seq))
+            except DamagedError as error:
+                damage = error
+        yield from records
+        if damage is not None:
+            raise damage
+        if after == start:
+            return
+
+
+def _was_current(index: Index, id: str, seq: int, until: int) -> bool:
+    """Whether this version of the record was not deleted at `until`, and was not erased since."""
+    with index.lock:
+        for part, doc in index.find(id):
+            if part.column("seq")[doc] == seq:
+                deleted_seq = part.column("deleted_seq") if isinstance(part, Buffer) else part.overlay.deleted_seq
+                return len(deleted_seq) == 0 or bool(deleted_seq[doc] > until)
+    return False
 
 
 def salvage_records(path: Path, name: str) -> Iterator[Record]:
