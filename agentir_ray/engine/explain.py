@@ -1,4 +1,4 @@
-"""Why a hit has its score: the canonical function of `kernels.topk`, term by term, in plain Python. The parts add up to the score to the last bit."""
+"""Why a hit has its score: the canonical function of `kernels.bm25`, term by term, in plain Python. The parts add up to the score to the last bit."""
 
 import math
 

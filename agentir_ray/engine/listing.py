@@ -82,7 +82,7 @@ def known_ids(namespace: Namespace, ids: Sequence[str]) -> list[str]:
 
 
 def _candidates(snapshot: Snapshot, part: int, visibility: Visibility, expression: Expression) -> tuple[Array, Array, Array]:
-    """timestamp, seq and number of the documents that pass the filter, the time range and `visible` (see kernels.topk), in one part."""
+    """timestamp, seq and number of the documents that pass the filter, the time range and `visible` (see kernels.visible), in one part."""
     source: Segment | BufferView
     if part < len(snapshot.segments):
         source = snapshot.segments[part]

@@ -1,189 +1,30 @@
 """Exact BM25 top-k over one segment or the buffer (DESIGN 4): windowed MaxScore.
 
-**The score is one canonical function.** With gain = weight * idf * (k1 + 1), base = k1 * (1 - b) and slope = k1 * b / average length, a term adds `gain * (tf / (tf + (base +
-slope * length)))`, in float64; contributions are added in the order of the query's terms, then `+ recency`, then `+ importance`. `contribution` and `add_priors` below are the
-only places that compute it.
-
-**Pruning never decides a tie.** Sums used to prune may be added in another order, so bounds are raised by 1 + 1e-6 and a document is dropped only when strictly below the k-th
-score; survivors are scored canonically. Equal scores are ordered by sequence number, newer first.
+**Pruning never decides a tie.** Bounds are safe whatever the order of addition (`kernels.bm25`), and a document is dropped only when strictly below the k-th score; survivors are
+scored canonically. Equal scores are ordered by sequence number, newer first.
 
 A segment is read in windows of 65,536 documents. Lists are added into an accumulator, strongest first; those that cannot reach the threshold together are not: the
 documents touched so far are probed in them.
 """
 
-import math
 from typing import Any
 
 import numba
 import numpy as np
 
-from agentir_ray.kernels.invert import TF_LIMIT, WINDOW
+from agentir_ray.kernels.bm25 import SLACK, add_priors, block_bound, contribution, exact_tf, lower_bound
+from agentir_ray.kernels.heap import offer
+from agentir_ray.kernels.invert import WINDOW
 from agentir_ray.kernels.signatures import FLOAT, INT, READ_F64, READ_I32, READ_I64, READ_U8, READ_U16, READ_U32, READ_U64, WRITE_F64, WRITE_I32, WRITE_I64
+from agentir_ray.kernels.visible import passes, visible
 
-SLACK = 1.0 + 1e-6
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def contribution(gain: Any, tf: Any, length: Any, base: Any, slope: Any) -> Any:
-    """What a term with this tf adds to a document of this length. Grows with tf, falls with length."""
-    return gain * (tf / (tf + (base + slope * length)))
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def add_priors(score: Any, timestamp_us: Any, importance: Any, as_of_us: Any, recency_weight: Any, tau_us: Any, importance_weight: Any) -> Any:
-    """score + recency_weight * exp(-age / tau) + importance_weight * importance; a weight of 0 adds nothing."""
-    if recency_weight > 0.0:
-        score += recency_weight * math.exp(-max(0.0, float(as_of_us - timestamp_us)) / tau_us)
-    if importance_weight > 0.0:
-        score += importance_weight * importance
-    return score
-
-
-@numba.njit(cache=True, nogil=True)
-def _worse(score_a: Any, seq_a: Any, score_b: Any, seq_b: Any) -> Any:
-    return score_a < score_b or (score_a == score_b and seq_a < seq_b)
-
-
-@numba.njit(cache=True, nogil=True)
-def offer(score: Any, seq: Any, ref: Any, size: Any, heap_score: Any, heap_seq: Any, heap_ref: Any) -> Any:
-    """Offer a document to the heap of the k best, the worst at its root; returns the new size."""
-    k = len(heap_score)
-    if size < k:
-        i = size
-        size += 1
-        while i > 0:
-            parent = (i - 1) >> 1
-            if not _worse(score, seq, heap_score[parent], heap_seq[parent]):
-                break
-            heap_score[i], heap_seq[i], heap_ref[i] = heap_score[parent], heap_seq[parent], heap_ref[parent]
-            i = parent
-    else:
-        if not _worse(heap_score[0], heap_seq[0], score, seq):
-            return size
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= k:
-                break
-            if child + 1 < k and _worse(heap_score[child + 1], heap_seq[child + 1], heap_score[child], heap_seq[child]):
-                child += 1
-            if not _worse(heap_score[child], heap_seq[child], score, seq):
-                break
-            heap_score[i], heap_seq[i], heap_ref[i] = heap_score[child], heap_seq[child], heap_ref[child]
-            i = child
-    heap_score[i], heap_seq[i], heap_ref[i] = score, seq, ref
-    return size
-
-
-@numba.njit([numba.void(INT, WRITE_F64, WRITE_I64, WRITE_I64)], cache=True, nogil=True)
-def sort_heap(size: Any, heap_score: Any, heap_seq: Any, heap_ref: Any) -> None:
-    """Turn the heap into a list, best first, in place."""
-    for end in range(size - 1, 0, -1):
-        score, seq, ref = heap_score[end], heap_seq[end], heap_ref[end]
-        heap_score[end], heap_seq[end], heap_ref[end] = heap_score[0], heap_seq[0], heap_ref[0]
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= end:
-                break
-            if child + 1 < end and _worse(heap_score[child + 1], heap_seq[child + 1], heap_score[child], heap_seq[child]):
-                child += 1
-            if not _worse(heap_score[child], heap_seq[child], score, seq):
-                break
-            heap_score[i], heap_seq[i], heap_ref[i] = heap_score[child], heap_seq[child], heap_ref[child]
-            i = child
-        heap_score[i], heap_seq[i], heap_ref[i] = score, seq, ref
-
-
-@numba.njit(cache=True, nogil=True)
-def visible(
-    doc: Any,
-    created_at: Any,
-    expires_at: Any,
-    deleted_seq: Any,
-    deleted_at: Any,
-    superseded_seq: Any,
-    superseded_at: Any,
-    snapshot_seq: Any,
-    expiry_now_us: Any,
-    written_until_us: Any,
-) -> Any:
-    """Whether the query sees the document: written by `written_until_us`, and not expired, deleted or superseded then, as far as the snapshot knows.
-
-    Empty arrays stand for "none is". Erasures carry the earliest time as deleted_at: they hold for every `as_of`.
-    """
-    if created_at[doc] > written_until_us:
-        return False
-    if len(expires_at) > 0 and expires_at[doc] <= expiry_now_us:
-        return False
-    if len(deleted_seq) > 0:
-        if deleted_seq[doc] <= snapshot_seq and deleted_at[doc] <= written_until_us:
-            return False
-        if superseded_seq[doc] <= snapshot_seq and superseded_at[doc] <= written_until_us:
-            return False
-    return True
-
-
-@numba.njit(cache=True, nogil=True, inline="always")
-def _passes(doc: Any, words: Any) -> Any:
-    return len(words) == 0 or (words[doc >> 6] >> np.uint64(doc & 63)) & np.uint64(1) != 0
-
-
-@numba.njit(cache=True, nogil=True)
-def _lower_bound(posting_doc: Any, lo: Any, hi: Any, doc: Any) -> Any:
-    while lo < hi:
-        mid = (lo + hi) >> 1
-        if posting_doc[mid] < doc:
-            lo = mid + 1
-        else:
-            hi = mid
-    return lo
-
-
-@numba.njit(cache=True, nogil=True)
-def exact_tf(posting: Any, posting_tf: Any, overflow_posting: Any, overflow_tf: Any) -> Any:
-    """The tf of a posting, through the overflow table where the byte is full."""
-    tf = np.int64(posting_tf[posting])
-    if tf == TF_LIMIT:
-        return np.int64(overflow_tf[np.searchsorted(overflow_posting, posting)])
-    return tf
-
-
-@numba.njit([INT(INT, INT, READ_I64, READ_U32, READ_I64, READ_U16, READ_U8, READ_I64, READ_U32)], cache=True, nogil=True)
-def term_tf(ordinal: Any, doc: Any, term_block: Any, block_window: Any, block_posting: Any, posting_doc: Any, posting_tf: Any, overflow_posting: Any, overflow_tf: Any) -> Any:
-    """tf of a term in a document, 0 where it does not occur."""
-    window = doc // WINDOW
-    for b in range(term_block[ordinal], term_block[ordinal + 1]):
-        if block_window[b] == window:
-            p = _lower_bound(posting_doc, block_posting[b], block_posting[b + 1], doc - window * WINDOW)
-            if p < block_posting[b + 1] and posting_doc[p] == doc - window * WINDOW:
-                return exact_tf(p, posting_tf, overflow_posting, overflow_tf)
-    return 0
-
-
-@numba.njit(cache=True, nogil=True)
-def _block_bound(block: Any, gain: Any, base: Any, slope: Any, block_skyline: Any, skyline_tf: Any, skyline_length: Any) -> Any:
-    bound = 0.0
-    for s in range(block_skyline[block], block_skyline[block + 1]):
-        bound = max(bound, contribution(gain, float(skyline_tf[s]), float(skyline_length[s]), base, slope))
-    return bound
-
-
-@numba.njit([FLOAT(READ_I64, READ_F64, FLOAT, FLOAT, INT, INT, READ_I64, READ_U32, READ_I64, READ_U32, READ_U32)], cache=True, nogil=True)
-def segment_bound(
-    ordinal: Any, gain: Any, base: Any, slope: Any, first_doc: Any, end_doc: Any, term_block: Any, block_window: Any, block_skyline: Any, skyline_tf: Any, skyline_length: Any
-) -> Any:
-    """An upper bound of the BM25 part of any document of [first_doc, end_doc): the sum of the terms' best blocks, raised by the slack."""
-    total = 0.0
-    for i in range(len(ordinal)):
-        best = 0.0
-        if ordinal[i] >= 0:
-            for b in range(term_block[ordinal[i]], term_block[ordinal[i] + 1]):
-                start = np.int64(block_window[b]) * WINDOW
-                if start < end_doc and start + WINDOW > first_doc:
-                    best = max(best, _block_bound(b, gain[i], base, slope, block_skyline, skyline_tf, skyline_length))
-        total += best
-    return total * SLACK
+# The types of the two searches' arguments, in groups as they are commented there.
+_SCORING = (READ_F64, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INT, FLOAT)
+_SNAPSHOT = (READ_U64, INT, INT, INT)
+_POSTINGS = (READ_I64, READ_U32, READ_I64, READ_I64, READ_U32, READ_U32, READ_U16, READ_U8, READ_I64, READ_U32)
+_TIMES = (READ_I64, READ_I64, READ_I64, READ_I64)
+_OVERLAY = (READ_I64, READ_I64, READ_I64, READ_I64)
+_HEAP_AND_SCRATCH = (INT, INT, WRITE_F64, WRITE_I64, WRITE_I64, WRITE_F64, WRITE_I32)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -234,57 +75,7 @@ def _kth_best(
     return best[0] if size == k else -np.inf
 
 
-@numba.njit(
-    [
-        INT(
-            READ_I64,
-            READ_F64,
-            FLOAT,
-            FLOAT,
-            FLOAT,
-            FLOAT,
-            FLOAT,
-            INT,
-            FLOAT,
-            INT,
-            INT,
-            READ_U64,
-            INT,
-            INT,
-            INT,
-            READ_I64,
-            READ_U32,
-            READ_I64,
-            READ_I64,
-            READ_U32,
-            READ_U32,
-            READ_U16,
-            READ_U8,
-            READ_I64,
-            READ_U32,
-            READ_U32,
-            READ_I64,
-            READ_I64,
-            READ_I64,
-            READ_I64,
-            READ_F64,
-            FLOAT,
-            READ_I64,
-            READ_I64,
-            READ_I64,
-            READ_I64,
-            INT,
-            INT,
-            WRITE_F64,
-            WRITE_I64,
-            WRITE_I64,
-            WRITE_F64,
-            WRITE_I32,
-        )
-    ],
-    cache=True,
-    nogil=True,
-)
+@numba.njit([INT(READ_I64, *_SCORING, INT, INT, *_SNAPSHOT, *_POSTINGS, READ_U32, *_TIMES, READ_F64, FLOAT, *_OVERLAY, *_HEAP_AND_SCRATCH)], cache=True, nogil=True)
 def search_segment(
     # the query: one ordinal (-1: not in this segment) and gain a term, in the query's order
     ordinal: Any,
@@ -365,15 +156,15 @@ def search_segment(
                 continue
             p, q = block_posting[b], block_posting[b + 1]
             if lo > 0:
-                p = _lower_bound(posting_doc, p, q, lo)
+                p = lower_bound(posting_doc, p, q, lo)
             if hi < WINDOW:
-                q = _lower_bound(posting_doc, p, q, hi)
+                q = lower_bound(posting_doc, p, q, hi)
             if p == q:
                 continue
             active[n] = i
             start[n] = p
             stop[n] = q
-            bound[n] = _block_bound(b, gain[i], base, slope, block_skyline, skyline_tf, skyline_length) * SLACK
+            bound[n] = block_bound(b, gain[i], base, slope, block_skyline, skyline_tf, skyline_length) * SLACK
             total += bound[n]
             postings += q - p
             n += 1
@@ -400,7 +191,7 @@ def search_segment(
             for p in range(start[a], stop[a]):
                 low = np.int64(posting_doc[p])
                 d = origin + low
-                if not _passes(d, filter_words):
+                if not passes(d, filter_words):
                     continue
                 if accumulator[low] == 0.0:
                     touched[found] = low
@@ -431,7 +222,7 @@ def search_segment(
             while rest > 0 and score * SLACK + weaker[rest] + extra >= threshold:
                 rest -= 1
                 a = by_bound[rest]
-                p = _lower_bound(posting_doc, start[a], stop[a], low)
+                p = lower_bound(posting_doc, start[a], stop[a], low)
                 if p < stop[a] and posting_doc[p] == low:
                     tf = exact_tf(p, posting_tf, overflow_posting, overflow_tf)
                     score += contribution(gain[active[a]], float(tf), float(doc_length[d]), base, slope)
@@ -440,7 +231,7 @@ def search_segment(
             if probed > 0 or postings > k:
                 score = 0.0
                 for a in range(n):
-                    p = _lower_bound(posting_doc, start[a], stop[a], low)
+                    p = lower_bound(posting_doc, start[a], stop[a], low)
                     if p < stop[a] and posting_doc[p] == low:
                         tf = exact_tf(p, posting_tf, overflow_posting, overflow_tf)
                         score += contribution(gain[active[a]], float(tf), float(doc_length[d]), base, slope)
@@ -450,50 +241,7 @@ def search_segment(
     return size
 
 
-@numba.njit(
-    [
-        INT(
-            READ_I32,
-            READ_F64,
-            FLOAT,
-            FLOAT,
-            FLOAT,
-            FLOAT,
-            FLOAT,
-            INT,
-            FLOAT,
-            INT,
-            INT,
-            INT,
-            READ_U64,
-            INT,
-            INT,
-            INT,
-            READ_I32,
-            READ_I32,
-            READ_I32,
-            READ_I64,
-            READ_I64,
-            READ_I64,
-            READ_I64,
-            READ_I64,
-            READ_F64,
-            READ_I64,
-            READ_I64,
-            READ_I64,
-            READ_I64,
-            INT,
-            INT,
-            WRITE_F64,
-            WRITE_I64,
-            WRITE_I64,
-            WRITE_F64,
-            WRITE_I32,
-        )
-    ],
-    cache=True,
-    nogil=True,
-)
+@numba.njit([INT(READ_I32, *_SCORING, INT, INT, INT, *_SNAPSHOT, READ_I32, READ_I32, READ_I32, READ_I64, *_TIMES, READ_F64, *_OVERLAY, *_HEAP_AND_SCRATCH)], cache=True, nogil=True)
 def search_buffer(
     head: Any,
     gain: Any,
@@ -541,7 +289,7 @@ def search_buffer(
         p = np.int64(head[i]) if gain[i] > 0.0 else np.int64(-1)
         while p >= 0:
             d = np.int64(posting_doc[p])
-            if timestamp[d] >= since_us and timestamp[d] <= until_us and _passes(d, filter_words):
+            if timestamp[d] >= since_us and timestamp[d] <= until_us and passes(d, filter_words):
                 if accumulator[d] == 0.0:
                     touched[found] = d
                     found += 1

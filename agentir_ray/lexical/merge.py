@@ -123,8 +123,7 @@ def _stored(segments: Sequence[Segment], kept: list[Array], order: Array) -> Sto
         if len(docs) < segment.documents:
             parts.append(pack_stored(segment.stored(int(doc)) for doc in docs))
         else:
-            names = ("stored_data", "stored_block_start", "stored_block", "stored_start", "stored_length")
-            parts.append(StoredFields(*(segment.array(name) for name in names)))
+            parts.append(segment.stored_fields)
     blocks = np.cumsum([0, *(len(part.block_start) - 1 for part in parts)])
     packed = join_strings([Strings(part.data, part.block_start.astype(np.int64)) for part in parts])
     block = np.concatenate([part.block + np.uint32(blocks[i]) for i, part in enumerate(parts)])

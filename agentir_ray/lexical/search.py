@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from agentir_ray.kernels.bm25 import SLACK, add_priors, segment_bound
+from agentir_ray.kernels.heap import sort_heap
 from agentir_ray.kernels.invert import WINDOW
-from agentir_ray.kernels.topk import SLACK, add_priors, search_buffer, search_segment, segment_bound, sort_heap
+from agentir_ray.kernels.topk import search_buffer, search_segment
 from agentir_ray.lexical.filters import EVERYTHING, Expression, evaluate
 from agentir_ray.lexical.index import NO_FILTER, Snapshot
 from agentir_ray.lexical.query import Priors, Scoring

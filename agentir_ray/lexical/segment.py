@@ -15,14 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.errors import DamagedError, FormatError
+from agentir_ray.kernels.bm25 import term_tf
 from agentir_ray.kernels.hashing import find_strings
 from agentir_ray.kernels.invert import subtract_terms
-from agentir_ray.kernels.topk import term_tf
 from agentir_ray.lexical.buffer import SUPERSEDES_SOME
 from agentir_ray.lexical.builder import FORMAT_VERSION, OVERLAY
 from agentir_ray.lexical.filters.ranges import key_range, single
 from agentir_ray.lexical.overlay import Overlay
-from agentir_ray.lexical.stored import BlockCache, unpack_block
+from agentir_ray.lexical.stored import BlockCache, StoredFields, unpack_block
 from agentir_ray.lexical.strings import Strings, hashes, pack_strings
 from agentir_ray.sections import SectionFile
 from agentir_ray.types import NEVER_US
@@ -151,15 +151,24 @@ class Segment:
         """The documents by ascending sequence number."""
         return np.argsort(self.array("seq"))
 
+    @cached_property
+    def stored_fields(self) -> StoredFields:
+        return StoredFields(*(self.array(f"stored_{name}") for name in StoredFields._fields))
+
     def stored(self, doc: int) -> bytes:
         """The stored bytes of a document."""
-        block = int(self._file.array("stored_block")[doc])
+        stored = self.stored_fields
+        block = int(stored.block[doc])
         content = self._cache.get(self.serial, block)
         if content is None:
-            content = unpack_block(self._file.array("stored_data"), self._file.array("stored_block_start"), block, str(self.path))
+            content = unpack_block(stored.data, stored.block_start, block, str(self.path))
             self._cache.put(self.serial, block, content)
-        start = int(self._file.array("stored_start")[doc])
-        return content[start : start + int(self._file.array("stored_length")[doc])]
+        start = int(stored.start[doc])
+        return content[start : start + int(stored.length[doc])]
+
+    def id(self, doc: int) -> str:
+        """The id of the record that a document is a version of."""
+        return self._id_of(self.stored(doc))
 
     def time_range(self, since_us: int, until_us: int) -> tuple[int, int]:
         """(first, end): the documents whose timestamp lies in [since_us, until_us]."""
@@ -209,7 +218,7 @@ class Segment:
         values, docs = self.array("id_hash"), self.array("id_doc")
         wanted = hashes(pack_strings([id.encode()]))
         first, last = np.searchsorted(values, wanted[0], "left"), np.searchsorted(values, wanted[0], "right")
-        return [doc for doc in docs[first:last].tolist() if self._id_of(self.stored(doc)) == id]
+        return [doc for doc in docs[first:last].tolist() if self.id(doc) == id]
 
     def release(self) -> None:
         """Drop what the shared cache holds of this segment."""

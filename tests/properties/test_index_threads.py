@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentir_ray.kernels import growing, hashing, invert, topk
+from agentir_ray.kernels import bm25, growing, hashing, heap, invert, topk
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
@@ -172,7 +172,7 @@ def test_a_view_keeps_its_moment(tmp_path: Path) -> None:
 def test_each_kernel_is_compiled_once() -> None:
     """A kernel that is called from Python has one declared signature: mapped or heap arrays, integers or floats, nothing is compiled at the first search."""
     called = [
-        *(topk.search_segment, topk.search_buffer, topk.segment_bound, topk.sort_heap, topk.term_tf),
+        *(topk.search_segment, topk.search_buffer, bm25.segment_bound, heap.sort_heap, bm25.term_tf),
         *(growing.append_postings, growing.find_tf, hashing.hash_strings, hashing.find_strings, hashing.unite_strings),
         *(invert.count_blocks, invert.invert, invert.skylines, invert.sort_terms, invert.pack_forward, invert.gather_forward, invert.count_each, invert.subtract_terms),
     ]
