@@ -192,11 +192,15 @@ def _segment_records(file: Path, name: str, changes: Sequence[Change]) -> Iterat
 
 def backup(store: Store, target: Path) -> None:
     """A complete, sound copy of the store in the new folder `target`, while the store goes on. Segments that cannot be copied are rebuilt from the log when the copy is opened."""
-    if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        raise InvalidInputError(f"{target} exists and is not an empty folder; give a new one")
-    target.mkdir(parents=True, exist_ok=True)
+    writer = store.writer  # raises ReadOnlyError before anything is made
+    try:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise InvalidInputError(f"{target} exists and is not an empty folder; give a new one")
+        target.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise refused(str(target), error) from error
     with store.keep_files():
-        store.writer.backup(str(target / DATABASE))
+        writer.backup(str(target / DATABASE))
         copy = SqliteReader(target / DATABASE)
         try:
             for name in copy.namespaces():
