@@ -113,5 +113,14 @@ def load(log: ReadableLog, state: NamespaceState, folder: Path, cache: BlockCach
         segment.replay(entry.changes)
         segments.append(segment)
     index = Index(segments, manifest.applied_seq)
-    deque(replay(index, log.read(state.number, manifest.applied_seq), analyzer), maxlen=0)
+    erased: list[int] = []
+
+    def unapplied() -> Iterator[Entry]:
+        for entry in log.read(state.number, manifest.applied_seq):
+            if entry.body is None:
+                erased.append(entry.seq)
+            yield entry
+
+    deque(replay(index, unapplied(), analyzer), maxlen=0)
+    index.withdraw(erased)  # the manifest may tell what they did after `applied_seq`
     return Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, index, manifest.applied_seq)

@@ -194,12 +194,22 @@ class Index:
             part.delete_all(dead, seq, ERASED_AT)
         self._directory = _Directory(self.segments, self._directory)
         for id in restored:
-            superseders = self._superseders(id)
-            for place in self.find(id):
-                place.part.supersede(place.doc, NEVER_US, NEVER_US)
-                for superseding_seq, at_us in superseders:
-                    self._mark_superseded(place, superseding_seq, at_us)
+            self._restore(id)
         return erased
+
+    def withdraw(self, seqs: Sequence[int]) -> None:
+        """Undo what the versions of these sequence numbers superseded: they were erased before they came to this index, which only sees what they did to its segments."""
+        for segment in self.segments:
+            for doc in np.flatnonzero(np.isin(segment.overlay.superseded_seq, seqs)).tolist():
+                self._restore(segment.id(doc))
+
+    def _restore(self, id: str) -> None:
+        """Mark a record superseded by those that still do, and by nothing else."""
+        superseders = self._superseders(id)
+        for place in self.find(id):
+            place.part.supersede(place.doc, NEVER_US, NEVER_US)
+            for superseding_seq, at_us in superseders:
+                self._mark_superseded(place, superseding_seq, at_us)
 
     def _delete(self, place: Place, seq: int, at_us: int) -> None:
         place.part.delete(place.doc, seq, at_us)

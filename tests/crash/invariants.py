@@ -16,7 +16,10 @@ from agentir_ray.client.memory import Memory
 from agentir_ray.engine.manifest import decode_manifest
 from agentir_ray.engine.namespace import replay
 from agentir_ray.errors import AgentIRError, ErasedError, NotFoundError
+from agentir_ray.lexical.buffer import Buffer
 from agentir_ray.lexical.index import Index
+from agentir_ray.lexical.overlay import ERASED_AT
+from agentir_ray.types import NEVER_US
 
 WORDS = ("lisbon", "harbour", "violin", "glacier", "tram", "saffron", "letter", "orchid", "meteor", "cellar")
 
@@ -25,6 +28,12 @@ WORDS = ("lisbon", "harbour", "violin", "glacier", "tram", "saffron", "letter", 
 class Model:
     live: dict[str, str] = field(default_factory=dict)  # id -> text
     erased: set[str] = field(default_factory=set)
+    supersedes: dict[str, str] = field(default_factory=dict)  # id -> the one that it replaces as knowledge
+
+    def shown(self) -> dict[str, str]:
+        """What a search may find."""
+        hidden = {old for new, old in self.supersedes.items() if new in self.live}
+        return {id: text for id, text in self.live.items() if id not in hidden}
 
 
 World = dict[str, Model]
@@ -37,11 +46,12 @@ class Op:
     verb: str
     namespace: str
     records: tuple[tuple[str, str], ...]
+    supersedes: str | None = None
 
     def run(self, memory: Memory, wait: bool = False) -> None:
         memory = memory.use(self.namespace)
         if self.verb == "add" and len(self.records) == 1:
-            memory.add(self.records[0][1], id=self.records[0][0], metadata={"n": 1})
+            memory.add(self.records[0][1], id=self.records[0][0], metadata={"n": 1}, supersedes=self.supersedes)
         elif self.verb == "add":
             for outcome in memory.add_many([{"id": id, "text": text, "metadata": {"n": 1}} for id, text in self.records]):
                 if isinstance(outcome, AgentIRError):
@@ -59,6 +69,8 @@ class Op:
                 model.erased.add(id)
             else:
                 model.live[id] = text
+                if self.supersedes is not None:
+                    model.supersedes[id] = self.supersedes
 
 
 def token(id: str) -> str:
@@ -85,7 +97,7 @@ def plan(rng: random.Random, world: World, namespaces: Sequence[str], mark: str,
             op = Op("forget", name, tuple((id, "") for id in rng.sample(own, min(len(own), rng.choice((1, 1, 3, 9))))))
         else:
             ids = [f"{mark}x{rng.getrandbits(40):x}" for _ in range(1 if verb == "add" else rng.randint(2, 12))]
-            op = Op("add", name, tuple((id, text_of(rng, id, 0)) for id in ids))
+            op = Op("add", name, tuple((id, text_of(rng, id, 0)) for id in ids), rng.choice(own) if verb == "add" and own and rng.random() < 0.3 else None)
         op.apply(world)
         yield op
 
@@ -130,14 +142,16 @@ def _difference(found: dict[str, dict[str, str]], worlds: Sequence[World]) -> st
 def check_namespace(memory: Memory, model: Model, rng: random.Random) -> None:
     """One namespace equals its model, by every way to look at it."""
     hits = memory.search("common", k=10_000).hits
-    assert len(hits) == len(model.live)
-    assert {hit.record.id: hit.record.text for hit in hits} == model.live
+    shown = model.shown()
+    found = {hit.record.id: hit.record.text for hit in hits}
+    assert found == shown, _difference({memory.namespace: found}, [{memory.namespace: Model(shown)}])
+    assert len(hits) == len(found), "a record was found twice"
     recent = memory.recent(10_000).records
-    assert sorted(record.id for record in recent) == sorted(model.live)
+    assert sorted(record.id for record in recent) == sorted(shown)
     some = rng.sample(sorted(model.live), min(12, len(model.live)))
     for id in some:
         assert memory.get(id).text == model.live[id]
-        assert [hit.record.id for hit in memory.search(token(id)).hits] == [id]
+        assert [hit.record.id for hit in memory.search(token(id)).hits] == [id] * (id in shown)
     gone = rng.sample(sorted(model.erased), min(6, len(model.erased)))
     for id in gone:
         with pytest.raises(NotFoundError):
@@ -145,11 +159,24 @@ def check_namespace(memory: Memory, model: Model, rng: random.Random) -> None:
         assert memory.search(token(id)).hits == ()
         with pytest.raises(ErasedError):
             memory.add("back again", id=id)
-    check_statistics(memory, ["common", *WORDS, *(token(id) for id in [*some, *gone])])
+    check_index(memory, ["common", *WORDS, *(token(id) for id in [*some, *gone])])
 
 
-def check_statistics(memory: Memory, words: Sequence[str]) -> None:
-    """What the index counts is what one built from the log alone counts, and the log has no gap."""
+def fates(index: Index) -> dict[int, tuple[int, ...]]:
+    """By sequence number, of every version that was not erased: when it was deleted, and when superseded."""
+    found = {}
+    for part in index.parts:
+        columns = part if isinstance(part, Buffer) else part.overlay
+        for doc, seq in enumerate(part.column("seq").tolist()):
+            fate = tuple(int(column[doc]) if len(column) else NEVER_US for column in (columns.deleted_seq, columns.deleted_at, columns.superseded_seq, columns.superseded_at))
+            if fate[1] != ERASED_AT:
+                assert seq not in found, "a version came twice"
+                found[seq] = fate
+    return found
+
+
+def check_index(memory: Memory, words: Sequence[str]) -> None:
+    """The index is what one built from the log alone is, to the fate of every version, and counts the same; and the log has no gap."""
     store = memory._store
     with store.namespace(memory.namespace) as namespace:
         terms = [term for word in words for term in namespace.analyzer.tokens(word)]
@@ -157,6 +184,7 @@ def check_statistics(memory: Memory, words: Sequence[str]) -> None:
         seqs = deque(replay(rebuilt, store.log.read(namespace.number), namespace.analyzer))
         assert list(seqs) == list(range(1, namespace.index.seq + 1))
         assert namespace.index.snapshot(terms).statistics == rebuilt.snapshot(terms).statistics
+        assert fates(namespace.index) == fates(rebuilt)
 
 
 def check_files(memory: Memory) -> None:

@@ -102,7 +102,7 @@ def shown(memory: Memory) -> dict[str, dict[str, str]]:
 
 
 def texts(world: World) -> dict[str, dict[str, str]]:
-    return {name: model.live for name, model in world.items()}
+    return {name: model.shown() for name, model in world.items()}
 
 
 @pytest.mark.crash
