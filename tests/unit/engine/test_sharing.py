@@ -158,7 +158,8 @@ def test_a_reader_writes_nothing(memory: Memory, tmp_path: Path, clock: ManualCl
     with Memory.open(tmp_path / "store", "acme/alice", read_only=True, clock=clock) as reader:
         for write in (
             lambda: reader.add("x"), lambda: reader.add_many([{"text": "x"}]), lambda: reader.import_([]), lambda: reader.update("a", text="x"),
-            lambda: reader.forget(ids=["a"]), lambda: reader.forget({"id": {"eq": "a"}}), lambda: reader.drop(), lambda: reader.backup(tmp_path / "copy"), lambda: reader.use("new").add("x"),
+            lambda: reader.forget(ids=["a"]), lambda: reader.forget({"id": {"eq": "a"}}), lambda: reader.drop(), lambda: reader.use("new").add("x"),
+            lambda: reader.backup(tmp_path / "copy"),
         ):  # fmt: skip
             with pytest.raises(ReadOnlyError, match="read-only"):
                 write()
