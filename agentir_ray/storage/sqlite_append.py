@@ -118,5 +118,6 @@ def drop(connection: apsw.Connection, name: bytes) -> bool:
     for (number,) in rows:
         connection.execute("DELETE FROM entries WHERE key BETWEEN ? AND ?", (key_of(number, 0), key_of(number, MAX_SEQ)))
         connection.execute("DELETE FROM operations WHERE namespace = ?", (number,))
+        connection.execute("DELETE FROM manifests WHERE namespace = ?", (number,))
         connection.execute("DELETE FROM unpurged WHERE namespace = ?", (number,))
     return bool(rows)

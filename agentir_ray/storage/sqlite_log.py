@@ -31,11 +31,11 @@ from agentir_ray.storage.sqlite_scrub import MAX_PAGES, opened_pages
 T = TypeVar("T")
 
 CREATE_OR_TAKE_OVER = f"""
-    INSERT INTO namespaces (name, owner, epoch, next_seq, generation, manifest) VALUES (?, ?, 1, 1, 0, x'')
+    INSERT INTO namespaces (name, owner, epoch, next_seq, generation) VALUES (?, ?, 1, 1, 0)
     ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, epoch = epoch + 1
     RETURNING {STATE_COLUMNS}
 """
-SWAP = "UPDATE namespaces SET manifest = ?, generation = generation + 1 WHERE number = ? AND owner = ? AND epoch = ? AND generation = ? RETURNING generation"
+NEXT_GENERATION = "UPDATE namespaces SET generation = generation + 1 WHERE number = ? AND owner = ? AND epoch = ? AND generation = ? RETURNING generation"
 
 
 class SqliteLog(SqliteReader, RecordLog):
@@ -102,8 +102,9 @@ class SqliteLog(SqliteReader, RecordLog):
         return self._transact(lambda: self._swap(number, epoch, generation, manifest))
 
     def _swap(self, number: int, epoch: int, generation: int, manifest: bytes) -> int:
-        swapped = fetch(self._writer, SWAP, (manifest, number, self._owner, epoch, generation))
+        swapped = fetch(self._writer, NEXT_GENERATION, (number, self._owner, epoch, generation))
         if swapped:
+            self._writer.execute("INSERT INTO manifests (namespace, manifest) VALUES (?, ?) ON CONFLICT (namespace) DO UPDATE SET manifest = excluded.manifest", (number, manifest))
             return int(swapped[0][0])
         if fetch(self._writer, "SELECT 1 FROM namespaces WHERE number = ? AND owner = ? AND epoch = ?", (number, self._owner, epoch)):
             raise ConflictError(f"the manifest of namespace {number} is no longer at generation {generation}; read it again")

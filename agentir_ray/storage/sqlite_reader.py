@@ -18,7 +18,7 @@ from agentir_ray.storage.sqlite_errors import WAYS_OUT, translated
 from agentir_ray.storage.sqlite_rows import COLUMNS, Row, is_sound, to_entry
 from agentir_ray.storage.sqlite_schema import MAX_SEQ, check_format, fetch, key_of, open_reader, seq_of
 
-STATE_COLUMNS = "number, name, owner, epoch, next_seq, generation, manifest"
+STATE_COLUMNS = "number, name, owner, epoch, next_seq, generation, coalesce((SELECT manifest FROM manifests WHERE namespace = number), x'')"
 CHUNK_ROWS = 256  # a chunk is one statement: at 1 MiB a body it stays within 256 MiB, at 200 bytes it costs 2 us a row
 
 

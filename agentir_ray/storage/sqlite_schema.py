@@ -29,8 +29,11 @@ CREATE TABLE namespaces (
     owner BLOB NOT NULL,
     epoch INTEGER NOT NULL,
     next_seq INTEGER NOT NULL,
-    generation INTEGER NOT NULL,
-    manifest BLOB NOT NULL
+    generation INTEGER NOT NULL
+);
+CREATE TABLE manifests (
+    namespace INTEGER PRIMARY KEY,
+    manifest BLOB NOT NULL   -- apart from the row that every append rewrites: it may be large
 );
 CREATE TABLE entries (
     key INTEGER PRIMARY KEY, -- namespace number << 36 | seq

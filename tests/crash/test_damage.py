@@ -281,7 +281,7 @@ def test_bad_bytes_of_a_manifest(sound: Path, store: Path, manifest: bytes, capl
         before = answers(memory)
     database = sqlite3.connect(store / DATABASE)
     with database:
-        database.execute("UPDATE namespaces SET manifest = ? WHERE number = 1", (manifest,))
+        database.execute("UPDATE manifests SET manifest = ? WHERE namespace = 1", (manifest,))
     database.close()
     if manifest:  # an empty one is that of a new namespace
         with Memory.open(store, ALICE, read_only=True) as reader, pytest.raises(DamagedError, match="manifest"):
@@ -311,7 +311,7 @@ def test_a_store_of_a_newer_version_is_left_alone(store: Path, what: str) -> Non
                 database.execute("PRAGMA user_version = 99")
             else:
                 content = {"format": 99, "something": "new"}
-                database.execute("UPDATE namespaces SET manifest = ?", (zlib.compress(json.dumps(content).encode()),))
+                database.execute("UPDATE manifests SET manifest = ?", (zlib.compress(json.dumps(content).encode()),))
         database.close()
     kept = {path: path.read_bytes() for path in store.rglob("*") if path.name == DATABASE or path.suffix == ".segment"}
     for read_only in (False, True):
