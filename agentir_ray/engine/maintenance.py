@@ -105,6 +105,8 @@ class Maintenance:
         """Look after the next namespace, if any, then the log; False when that failed. Several threads may do so at once."""
         with self._condition:
             namespace = self._due.popleft() if self._due else None
+            if namespace is not None:
+                namespace.due = False  # what is asked from now on is asked again
             owed = None if namespace is not None or self._stopping else next(iter(self._owed), None)
             self._working += 1
         try:

@@ -53,6 +53,7 @@ class Namespace:
     updating: threading.Lock = field(default_factory=threading.Lock)
     sealing_seq: int = 0  # the last entry in index.sealing
     damaged: bool = False
+    due: bool = False  # maintenance was asked to look after it, and has not begun
     pins: int = 0
     accounted_bytes: int = 0
 

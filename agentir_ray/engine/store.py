@@ -332,6 +332,9 @@ class Store:
     def look_after(self, namespace: Namespace, *, purge: bool = False) -> None:
         """Have maintenance look at the namespace, which stays loaded until it has."""
         with self._lock:
+            if namespace.due and not purge:
+                return  # a busy writer asks at every commit until it is done
+            namespace.due = True
             namespace.pins += 1
         self.maintenance.request(namespace, purge=purge)
 
