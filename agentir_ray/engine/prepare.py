@@ -3,6 +3,7 @@
 All that can be wrong with a record is found here, so that nothing can fail between the commit and the index.
 """
 
+import re
 from collections.abc import Mapping, Set
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from agentir_ray.storage.codec import canonical_metadata, content_digest, encode
 from agentir_ray.storage.protocol import EntryKind, NewEntry
 from agentir_ray.types import NEVER_US, Record, to_time_us
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MAX_TEXT_BYTES = 16 * 2**20
 MAX_NAME_BYTES = 512  # of an id, a session, a role, a namespace
 FIELDS = frozenset({"id", "text", "timestamp", "importance", "session", "role", "metadata", "expires_at", "supersedes", "created_at"})
@@ -94,8 +96,8 @@ def check_namespace(value: object, called: str = "namespace") -> str:
     name = check_name(value, called)
     if "" in name.split("/"):
         raise InvalidInputError(f"{called} {name!r} has an empty segment; give names joined by single slashes, such as acme/alice")
-    if not name.isprintable():
-        raise InvalidInputError(f"{called} {name!r} holds control characters")
+    if _CONTROL.search(name):
+        raise InvalidInputError(f"{called} {name!r} holds control characters; names are printed in lists, a line each")
     return name
 
 

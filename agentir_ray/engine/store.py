@@ -24,7 +24,7 @@ from agentir_ray.engine.maintenance import Maintenance
 from agentir_ray.engine.manifest import Manifest, decode_manifest
 from agentir_ray.engine.namespace import Namespace, WriteBatch, load
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
-from agentir_ray.errors import DamagedError, NotFoundError, ReadOnlyError, StorageFullError, StoreClosedError
+from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError, ReadOnlyError, StorageFullError, StoreClosedError
 from agentir_ray.lexical.stored import BlockCache
 from agentir_ray.storage.files import SYSTEM_FILES, FileOps, make_folder, remove
 from agentir_ray.storage.filesystem import check_local, check_writable
@@ -65,8 +65,9 @@ class Store:
         self.path = path
         self.clock = clock
         self.read_only = read_only
-        self.cache = BlockCache(memory_budget_bytes // 8)
         self.memory_budget_bytes = memory_budget_bytes
+        self.cache = BlockCache(memory_budget_bytes // 8)
+        self._namespaces_budget_bytes = memory_budget_bytes - self.cache.budget_bytes
         self._limits = limits
         self._files = files
         self._guard = ForkGuard()
@@ -79,6 +80,8 @@ class Store:
         self._keeping_files = 0
         self._discarded: list[Path] = []
 
+        if path.exists() and not path.is_dir():
+            raise InvalidInputError(f"{path} is a file; a store is a folder")
         if not (path / DATABASE).exists() and (read_only or not create) and not self._has_segments():
             raise NotFoundError(f"there is no store at {path}; add a record to create it, or name another folder")
         if not read_only:
@@ -287,7 +290,7 @@ class Store:
     def _evict(self) -> None:
         """Let idle namespaces go until the rest fits the budget; the caller holds the lock."""
         for name in list(self._loaded):
-            if self._memory_bytes <= self.memory_budget_bytes:
+            if self._memory_bytes <= self._namespaces_budget_bytes:
                 return
             namespace = self._loaded[name]
             if not namespace.pins:
@@ -325,7 +328,7 @@ class Store:
             bytes_now = namespace.memory_bytes()
             self._memory_bytes += bytes_now - namespace.accounted_bytes
             namespace.accounted_bytes = bytes_now
-            if self._memory_bytes > self.memory_budget_bytes:
+            if self._memory_bytes > self._namespaces_budget_bytes:
                 self._evict()
         return result
 

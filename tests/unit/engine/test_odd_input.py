@@ -277,3 +277,16 @@ def test_a_namespace_that_is_not_there(memory: Memory) -> None:
     assert nobody.drop() is False
     assert nobody.stats()["namespace"] is None
     assert memory.namespaces() == []
+
+
+def test_a_path_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a store")
+    with pytest.raises(InvalidInputError, match=r"notes\.txt is a file; a store is a folder"):
+        Memory.open(tmp_path / "notes.txt")
+
+
+@pytest.mark.parametrize("name", ["семья/бабушка", "家族/👩‍👩‍👧", "a\u200fb", "全\u3000角"])
+def test_namespaces_in_any_script(tmp_path: Path, name: str) -> None:
+    with Memory.open(tmp_path, name) as memory:
+        memory.add("here")
+        assert memory.namespaces() == [name]
