@@ -5,7 +5,6 @@ Failures are per record: one bad record of many does not keep the others out (F0
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from agentir_ray.engine.namespace import Namespace, WriteBatch
@@ -81,7 +80,7 @@ def _commit(store: Store, namespace: Namespace, pending: Sequence[Prepared | Age
 def _outcome(store: Store, namespace: Namespace, item: Prepared, appended: Appended) -> Outcome:
     record = item.record
     if appended.status is Status.APPENDED:
-        return replace(record, seq=appended.seq)
+        return record._replace(seq=appended.seq)
     if appended.status is Status.ERASED:
         return ErasedError(f"record {record.id!r} was erased; an erased id does not come back: use a new one")
     stored = store.log.find(namespace.number, record.id)
@@ -89,7 +88,7 @@ def _outcome(store: Store, namespace: Namespace, item: Prepared, appended: Appen
         return ErasedError(f"record {record.id!r} was erased; an erased id does not come back: use a new one")
     first = decode_body(stored.body, stored.seq)
     # The digest is of what the caller gave; a record that was exported and comes back now gives all its fields.
-    if appended.status is Status.DUPLICATE or replace(first, created_at_us=record.created_at_us, seq=0) == record:
+    if appended.status is Status.DUPLICATE or first._replace(created_at_us=record.created_at_us, seq=0) == record:
         return first
     return ConflictError(f"id {record.id!r} is taken by a record with other content; use another id, or update it")
 
@@ -139,7 +138,7 @@ def _try_update(store: Store, namespace: Namespace, id: str, changes: Mapping[st
             raise ConflictError(f"operation_id {operation!r} belongs to the update of another record; give each operation its own")
         return present
     appended = result.appended[0]
-    return replace(prepared.record, seq=appended.seq) if appended.status in (Status.APPENDED, Status.DUPLICATE) else None
+    return prepared.record._replace(seq=appended.seq) if appended.status in (Status.APPENDED, Status.DUPLICATE) else None
 
 
 def forget_ids(store: Store, namespace: Namespace, ids: Sequence[str], operation_id: str | None) -> Sequence[str]:
