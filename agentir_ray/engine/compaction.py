@@ -20,11 +20,11 @@ from agentir_ray.engine.policy import DEFAULT_LIMITS, MAX_DEAD, Limits, choose_m
 from agentir_ray.errors import AgentIRError, DamagedError, UnknownOutcomeError
 from agentir_ray.lexical.buffer import Buffer
 from agentir_ray.lexical.builder import Draft, build_sections
+from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.lexical.stored import BlockCache
 from agentir_ray.sections import encode_sections
 from agentir_ray.storage.codec import decode_id
 from agentir_ray.storage.files import SYSTEM_FILES, FileOps, clean_temporary, make_folder, write_file
@@ -40,7 +40,7 @@ class Compactor:
     A namespace that is marked damaged is left alone: its index may lack what was committed, and what is written would say otherwise. It is to be loaded anew.
     """
 
-    def __init__(self, log: RecordLog, cache: BlockCache, discard: Callable[[Sequence[Path]], None], files: FileOps = SYSTEM_FILES, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(self, log: RecordLog, cache: SegmentCache, discard: Callable[[Sequence[Path]], None], files: FileOps = SYSTEM_FILES, limits: Limits = DEFAULT_LIMITS) -> None:
         self._log = log
         self._cache = cache
         self._discard = discard

@@ -87,7 +87,7 @@ def _candidates(snapshot: Snapshot, part: int, visibility: Visibility, expressio
     if part < len(snapshot.segments):
         source = snapshot.segments[part]
         count = source.documents
-        words = None if expression is EVERYTHING else evaluate(expression, source)
+        words = None if expression is EVERYTHING else source.passing(expression)
         columns = {name: source.column(name) for name in ("timestamp", "seq", "created_at", "expires_at")}
         deletions = list(snapshot.changes[part])
     else:

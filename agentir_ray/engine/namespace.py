@@ -15,9 +15,9 @@ from agentir_ray.analysis import Analyzer, get_analyzer
 from agentir_ray.engine.manifest import Manifest, decode_manifest
 from agentir_ray.engine.prepare import Prepared, index_document
 from agentir_ray.errors import DamagedError
+from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.lexical.stored import BlockCache
 from agentir_ray.storage.codec import decode_body, decode_id
 from agentir_ray.storage.protocol import Appended, Batch, Entry, EntryKind, NamespaceState, ReadableLog, Status
 
@@ -102,7 +102,7 @@ def replay(index: Index, entries: Iterable[Entry], analyzer: Analyzer) -> Iterat
         yield entry.seq
 
 
-def load(log: ReadableLog, state: NamespaceState, folder: Path, cache: BlockCache, default_analyzer: str) -> Namespace:
+def load(log: ReadableLog, state: NamespaceState, folder: Path, cache: SegmentCache, default_analyzer: str) -> Namespace:
     """The namespace as the log has it. Raises DamagedError when a segment or the log is damaged."""
     manifest = decode_manifest(state.manifest, state.name) if state.manifest else Manifest(default_analyzer)
     analyzer = get_analyzer(manifest.analyzer)

@@ -25,7 +25,7 @@ from agentir_ray.engine.manifest import Manifest, decode_manifest
 from agentir_ray.engine.namespace import Namespace, WriteBatch, load
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
 from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError, ReadOnlyError, StorageFullError, StoreClosedError
-from agentir_ray.lexical.stored import BlockCache
+from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.storage.files import SYSTEM_FILES, FileOps, make_folder, remove
 from agentir_ray.storage.filesystem import check_local, check_writable
 from agentir_ray.storage.fork import ForkGuard
@@ -66,7 +66,7 @@ class Store:
         self.clock = clock
         self.read_only = read_only
         self.memory_budget_bytes = memory_budget_bytes
-        self.cache = BlockCache(memory_budget_bytes // 8)
+        self.cache = SegmentCache(memory_budget_bytes // 8)
         self._namespaces_budget_bytes = memory_budget_bytes - self.cache.budget_bytes
         self._limits = limits
         self._files = files

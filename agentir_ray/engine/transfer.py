@@ -13,10 +13,10 @@ from agentir_ray.engine.policy import DEFAULT_LIMITS
 from agentir_ray.engine.store import DATABASE, SEGMENTS, Store
 from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError
 from agentir_ray.lexical.buffer import Buffer
+from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.overlay import Change
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.lexical.stored import BlockCache
 from agentir_ray.storage.codec import decode_body, decode_id
 from agentir_ray.storage.files import refused
 from agentir_ray.storage.protocol import Entry, EntryKind
@@ -159,7 +159,7 @@ def _number_of(path: Path, name: str) -> tuple[int | None, int]:
     number, last = None, 0
     for file in (path / SEGMENTS).glob("*/*.segment"):
         try:
-            segment = Segment(file, BlockCache(), decode_id)
+            segment = Segment(file, SegmentCache(), decode_id)
             if segment.namespace == name:
                 number, last = int(file.parent.name), max(last, int(segment.array("seq").max()) + DEFAULT_LIMITS.max_unsealed)
         except (DamagedError, ValueError):
@@ -170,7 +170,7 @@ def _number_of(path: Path, name: str) -> tuple[int | None, int]:
 def _segment_records(file: Path, name: str, changes: Sequence[Change]) -> Iterator[Record]:
     """The live documents of a segment file, as far as they can be read."""
     try:
-        segment = Segment(file, BlockCache(), decode_id)
+        segment = Segment(file, SegmentCache(), decode_id)
         if segment.namespace != name:
             return
         with suppress(DamagedError):  # of the terms' statistics, which nobody asks for here

@@ -4,6 +4,7 @@ One writer at a time changes it, under the namespace's lock; readers take a `Buf
 changed where a reader can see, except the overlay, whose entries carry the sequence number that made them. Documents are numbered in order of arrival.
 """
 
+from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -59,7 +60,7 @@ class Buffer:
         self.id_docs: dict[str, list[int]] = {}
         self.doc_ids: list[str] = []
         self.term_number: dict[str, int] = {}
-        self.key_docs: dict[bytes, list[int]] = {}
+        self.key_docs: dict[bytes, array[int]] = {}  # machine ints, so that a filter reads them without touching each
         self.sorted_keys: list[bytes] = []
         self._postings = 0
         self._viewed = False
@@ -102,7 +103,7 @@ class Buffer:
         for key in document.keys:
             docs = self.key_docs.get(key)
             if docs is None:
-                self.key_docs[key] = [doc]
+                self.key_docs[key] = array("I", (doc,))
                 insort(self.sorted_keys, key)
             else:
                 docs.append(doc)
@@ -201,14 +202,12 @@ class Buffer:
 
     def postings(self, low: bytes, high: bytes) -> Array:
         """Documents of all keys in [low, high)."""
-        return np.array([doc for _, docs in self._range(low, high) for doc in docs], np.uint32)
+        lists = [docs for _, docs in self.keys(low, high)]
+        return lists[0] if len(lists) == 1 else np.concatenate([*lists, np.empty(0, np.uint32)])
 
     def keys(self, low: bytes, high: bytes) -> Iterable[tuple[bytes, Array]]:
-        return ((key, np.array(docs, np.uint32)) for key, docs in self._range(low, high))
-
-    def _range(self, low: bytes, high: bytes) -> Iterable[tuple[bytes, list[int]]]:
         first, last = bisect_left(self.sorted_keys, low), bisect_left(self.sorted_keys, high)
-        return ((key, self.key_docs[key]) for key in self.sorted_keys[first:last])
+        return ((key, np.array(self.key_docs[key], np.uint32)) for key in self.sorted_keys[first:last])
 
     def column(self, name: str) -> Array:
         column: Array = getattr(self, name)

@@ -33,8 +33,8 @@ def draft_buffer(buffer: Buffer, namespace: str, fingerprint: str) -> Draft:
 
     place = np.full(buffer.documents, -1, np.int64)
     place[order] = np.arange(len(order))
-    lists = [buffer.key_docs[key] for key in buffer.sorted_keys]
-    key_doc = place[np.fromiter((doc for docs in lists for doc in docs), np.int64)]
+    lists = [np.array(buffer.key_docs[key], np.int64) for key in buffer.sorted_keys]
+    key_doc = place[np.concatenate([*lists, np.empty(0, np.int64)])]
     key_number = np.repeat(np.arange(len(lists)), [len(docs) for docs in lists])
     alive = key_doc >= 0
     return Draft(

@@ -14,7 +14,7 @@ from agentir_ray.kernels.bm25 import SLACK, add_priors, segment_bound
 from agentir_ray.kernels.heap import sort_heap
 from agentir_ray.kernels.invert import WINDOW
 from agentir_ray.kernels.topk import search_buffer, search_segment
-from agentir_ray.lexical.filters import EVERYTHING, Expression, evaluate
+from agentir_ray.lexical.filters import EVERYTHING, Expression
 from agentir_ray.lexical.index import NO_FILTER, Snapshot
 from agentir_ray.lexical.query import Priors, Scoring
 from agentir_ray.lexical.segment import Segment
@@ -95,7 +95,7 @@ def top_k(
         if size == k and segments > 1 and _reach(segment, ordinal, scoring, priors, visibility, first, end) < heap[0][0]:
             skipped += 1
             continue
-        words = NO_FILTER if expression is EVERYTHING else evaluate(expression, segment)
+        words = NO_FILTER if expression is EVERYTHING else segment.passing(expression)
         arguments = (ordinal, *query, first, end, words, *times, *segment.searched, segment.largest_importance, *snapshot.changes[i], i, size, *heap, *scratch)
         size = search_segment(*arguments)
         searched += 1

@@ -15,14 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.errors import DamagedError, FormatError
+from agentir_ray.kernels.bitmap import Words
 from agentir_ray.kernels.bm25 import term_tf
 from agentir_ray.kernels.hashing import find_strings
 from agentir_ray.kernels.invert import subtract_terms
 from agentir_ray.lexical.buffer import SUPERSEDES_SOME
 from agentir_ray.lexical.builder import FORMAT_VERSION, OVERLAY
+from agentir_ray.lexical.cache import SegmentCache
+from agentir_ray.lexical.filters import Expression, evaluate, is_small
 from agentir_ray.lexical.filters.ranges import key_range, single
 from agentir_ray.lexical.overlay import Overlay
-from agentir_ray.lexical.stored import BlockCache, StoredFields, unpack_block
+from agentir_ray.lexical.stored import StoredFields, unpack_block
 from agentir_ray.lexical.strings import Strings, hashes, pack_strings
 from agentir_ray.sections import SectionFile
 from agentir_ray.types import NEVER_US
@@ -46,7 +49,7 @@ _OPTIONAL = {"expires_at": _nothing(np.int64), "importance": _nothing(np.float64
 
 
 class Segment:
-    def __init__(self, path: Path, cache: BlockCache, id_of: Callable[[bytes], str]) -> None:
+    def __init__(self, path: Path, cache: SegmentCache, id_of: Callable[[bytes], str]) -> None:
         """`id_of` reads a record's id from its stored bytes. Raises DamagedError for a missing, truncated or damaged file, FormatError for one of a newer version."""
         self.path = path
         self.serial = next(_serial)
@@ -162,7 +165,8 @@ class Segment:
         content = self._cache.get(self.serial, block)
         if content is None:
             content = unpack_block(stored.data, stored.block_start, block, str(self.path))
-            self._cache.put(self.serial, block, content)
+            self._cache.put(self.serial, block, content, len(content))
+        assert isinstance(content, bytes)
         start = int(stored.start[doc])
         return content[start : start + int(stored.length[doc])]
 
@@ -180,6 +184,17 @@ class Segment:
         """The oldest and the newest timestamp."""
         timestamp = self.array("timestamp")
         return (int(timestamp[0]), int(timestamp[-1])) if self.documents else (0, 0)
+
+    def passing(self, expression: Expression) -> Words:
+        """The bitmap of the documents that pass a filter; not the caller's to change."""
+        if not is_small(expression):
+            return evaluate(expression, self)
+        words = self._cache.get(self.serial, expression)
+        if words is None:
+            words = evaluate(expression, self)
+            self._cache.put(self.serial, expression, words, words.nbytes)
+        assert isinstance(words, np.ndarray)
+        return words
 
     # What a filter asks (lexical/filters).
 

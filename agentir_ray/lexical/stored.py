@@ -1,11 +1,10 @@
 """Stored fields: the bytes of each document, packed into zstd blocks and found by document number.
 
 A document is (block, start, length), so that a merge can copy whole blocks however it reorders documents. Blocks aim at 8 KiB: small enough to decompress for one hit (some 10
-us), large enough to compress. A document larger than that has a block to itself. Decompressed blocks are kept in a `BlockCache` that all segments of a store share.
+us), large enough to compress. A document larger than that has a block to itself. Decompressed blocks are kept in the `SegmentCache` that all segments of a store share.
 """
 
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -60,35 +59,3 @@ def unpack_block(data: Array, block_start: Array, block: int, file: str) -> byte
         return content
     except zstandard.ZstdError as error:
         raise DamagedError(f"{file}: stored block {block} cannot be decompressed ({error}); run `agentir verify`") from error
-
-
-class BlockCache:
-    """The decompressed blocks used last, up to `budget_bytes`; shared by threads."""
-
-    def __init__(self, budget_bytes: int = 32 * 2**20) -> None:
-        self.budget_bytes = budget_bytes
-        self.held_bytes = 0
-        self._blocks: OrderedDict[tuple[int, int], bytes] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, owner: int, block: int) -> bytes | None:
-        with self._lock:
-            content = self._blocks.get((owner, block))
-            if content is not None:
-                self._blocks.move_to_end((owner, block))
-            return content
-
-    def put(self, owner: int, block: int, content: bytes) -> None:
-        with self._lock:
-            if (owner, block) in self._blocks or len(content) > self.budget_bytes:
-                return
-            self._blocks[owner, block] = content
-            self.held_bytes += len(content)
-            while self.held_bytes > self.budget_bytes:
-                self.held_bytes -= len(self._blocks.popitem(last=False)[1])
-
-    def drop(self, owner: int) -> None:
-        """Forget the blocks of a segment that is gone."""
-        with self._lock:
-            for key in [key for key in self._blocks if key[0] == owner]:
-                self.held_bytes -= len(self._blocks.pop(key))

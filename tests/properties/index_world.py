@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from agentir_ray.lexical.builder import Draft, build_sections
+from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.document import IndexedDocument
 from agentir_ray.lexical.filters import EVERYTHING, document_keys, parse_filter
 from agentir_ray.lexical.index import Index, Snapshot
 from agentir_ray.lexical.query import Bm25, Priors, Query, scoring
 from agentir_ray.lexical.search import Found, TopK, Visibility, top_k
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.lexical.stored import BlockCache
 from agentir_ray.sections import encode_sections
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US, Record
 from tests.naive import FOREVER, NaiveIndex, Question
@@ -46,12 +46,12 @@ def document_of(record: Record, seq: int) -> IndexedDocument:
     )
 
 
-def write_segment(draft: Draft, path: Path, cache: BlockCache | None = None) -> Segment | None:
+def write_segment(draft: Draft, path: Path, cache: SegmentCache | None = None) -> Segment | None:
     """The draft through a file; None when nothing is left in it."""
     if not len(draft.columns["seq"]):
         return None
     path.write_bytes(b"".join(encode_sections(build_sections(draft))))
-    return Segment(path, BlockCache() if cache is None else cache, id_of)
+    return Segment(path, SegmentCache() if cache is None else cache, id_of)
 
 
 def ask(snapshot: Snapshot, question: Question) -> TopK:

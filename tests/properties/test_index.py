@@ -11,11 +11,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.lexical.stored import BlockCache
 from agentir_ray.types import Record
 from tests.conftest import LONG
 from tests.naive import FOREVER, NaiveIndex, Question
@@ -78,7 +78,7 @@ class IndexMachine(RuleBasedStateMachine):
     def start(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="index-"))
         self.files = 0
-        self.cache = BlockCache(20_000)
+        self.cache = SegmentCache(20_000)
         self.index = Index([], 0)
         self.oracle = NaiveIndex()
         self.log: list[tuple[str, int, Any]] = []

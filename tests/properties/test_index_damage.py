@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from agentir_ray.errors import DamagedError, FormatError
+from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.lexical.stored import BlockCache
 from agentir_ray.sections import ALIGNMENT, SectionFile, encode_sections
 from agentir_ray.types import Record
 from tests.naive import NaiveIndex, Question
@@ -36,7 +36,7 @@ def sealed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, NaiveIndex]:
 
 def use(path: Path, oracle: NaiveIndex) -> None:
     """Everything that reads a segment; what it answers is right."""
-    segment = Segment(path, BlockCache(), id_of)
+    segment = Segment(path, SegmentCache(), id_of)
     index = Index([segment], 40)
     check_answer(index, oracle, QUESTION)
     assert [int(place.part.column("seq")[place.doc]) for place in index.find("r7")] == [8]
@@ -65,7 +65,7 @@ def test_flipped_bytes(sealed: tuple[Path, NaiveIndex], tmp_path: Path) -> None:
             harmless += 1  # the padding between sections holds nothing, and nobody reads it
         except DamagedError:
             with pytest.raises(DamagedError):
-                Segment(damaged, BlockCache(), id_of).verify()
+                Segment(damaged, SegmentCache(), id_of).verify()
     assert harmless < len(offsets) / 4
 
 
@@ -76,10 +76,10 @@ def test_truncated_and_extended(sealed: tuple[Path, NaiveIndex], tmp_path: Path)
     for size in [0, 1, 63, 64, 65, 128, *range(200, len(whole), 501), len(whole) - 1]:
         damaged.write_bytes(whole[:size])
         with pytest.raises(DamagedError, match="damaged"):
-            Segment(damaged, BlockCache(), id_of)
+            Segment(damaged, SegmentCache(), id_of)
     damaged.write_bytes(whole + b"\0")
     with pytest.raises(DamagedError):
-        Segment(damaged, BlockCache(), id_of)
+        Segment(damaged, SegmentCache(), id_of)
 
 
 def test_noise(tmp_path: Path) -> None:
@@ -88,12 +88,12 @@ def test_noise(tmp_path: Path) -> None:
     for size in (64, 100, 4_096):
         damaged.write_bytes(random.randbytes(size))
         with pytest.raises(DamagedError):
-            Segment(damaged, BlockCache(), id_of)
+            Segment(damaged, SegmentCache(), id_of)
 
 
 def test_missing(tmp_path: Path) -> None:
     with pytest.raises(DamagedError, match="missing"):
-        Segment(tmp_path / "none.segment", BlockCache(), id_of)
+        Segment(tmp_path / "none.segment", SegmentCache(), id_of)
 
 
 def test_sections_come_back(tmp_path: Path) -> None:

@@ -10,13 +10,14 @@ import pytest
 
 from agentir_ray.kernels.invert import WINDOW
 from agentir_ray.lexical.builder import Draft
+from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.query import Bm25, Priors, Query, scoring
 from agentir_ray.lexical.seal import draft_buffer
 from agentir_ray.lexical.search import Visibility, top_k
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.lexical.stored import BlockCache, pack_stored
+from agentir_ray.lexical.stored import pack_stored
 from agentir_ray.lexical.strings import hashes, pack_strings, take_strings
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US, Record
 from tests.naive import NaiveIndex, Question, bm25
@@ -166,7 +167,7 @@ def test_merged_windows(corpus: Corpus, whole: Segment, tmp_path: Path) -> None:
 
 def test_statistics_move_under_the_bounds(corpus: Corpus, whole: Segment) -> None:
     """Skylines hold at any statistics: delete the short documents, then nearly all, so that the average length and every df move far from where they were sealed."""
-    segment = Segment(whole.path, BlockCache(), id_of)
+    segment = Segment(whole.path, SegmentCache(), id_of)
     index = Index([segment], DOCUMENTS)
     rng = np.random.default_rng(3)
     try:

@@ -63,3 +63,23 @@ Expression = HasKey | HasText | InRange | HasId | Not | And | Or
 
 EVERYTHING: Final = And(())
 NOTHING: Final = Or(())
+
+MAX_SMALL = 64
+
+
+def is_small(expression: Expression) -> bool:
+    """Whether the expression has at most `MAX_SMALL` operands: small enough to be kept as a key."""
+    return _operands(expression) <= MAX_SMALL
+
+
+def _operands(expression: Expression) -> int:
+    match expression:
+        case HasKey(ranges):
+            return len(ranges)
+        case HasId(ids):
+            return len(ids)
+        case Not(part):
+            return _operands(part)
+        case And(parts) | Or(parts):
+            return sum(map(_operands, parts))
+    return 1

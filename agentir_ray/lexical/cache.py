@@ -1,0 +1,46 @@
+"""What was made from immutable segments and can be made again: decompressed blocks of stored fields, and bitmaps of filters.
+
+One cache serves all segments of a store, within one budget; an agent asks several questions under the same filter, and neighbouring records come up together.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Sized
+
+DEFAULT_BUDGET_BYTES = 32 * 2**20
+MAX_ENTRIES = 65_536  # keys cost memory, too
+
+
+class SegmentCache:
+    """The values used last, up to `budget_bytes`, by (serial number of the segment, what of it). Shared by threads; nobody changes a value."""
+
+    def __init__(self, budget_bytes: int = DEFAULT_BUDGET_BYTES) -> None:
+        self.budget_bytes = budget_bytes
+        self.held_bytes = 0
+        self._values: OrderedDict[tuple[int, Hashable], tuple[Sized, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, serial: int, what: Hashable) -> Sized | None:
+        key = serial, what
+        with self._lock:
+            found = self._values.get(key)
+            if found is None:
+                return None
+            self._values.move_to_end(key)
+            return found[0]
+
+    def put(self, serial: int, what: Hashable, value: Sized, size_bytes: int) -> None:
+        key = serial, what
+        with self._lock:
+            if key in self._values or size_bytes > self.budget_bytes:
+                return
+            self._values[key] = value, size_bytes
+            self.held_bytes += size_bytes
+            while self.held_bytes > self.budget_bytes or len(self._values) > MAX_ENTRIES:
+                self.held_bytes -= self._values.popitem(last=False)[1][1]
+
+    def drop(self, serial: int) -> None:
+        """Forget what is held of a segment that is gone."""
+        with self._lock:
+            for key in [key for key in self._values if key[0] == serial]:
+                self.held_bytes -= self._values.pop(key)[1]
