@@ -122,7 +122,9 @@ class Compactor:
         make_folder(str(folder), self._files)
         path = folder / f"{generation}-{secrets.token_hex(4)}{SUFFIX}"  # the random part: no attempt ever overwrites another's file
         write_file(str(path), encode_sections(build_sections(draft)), self._files)
-        return Segment(path, self._cache, decode_id)
+        segment = Segment(path, self._cache, decode_id)
+        segment.touch()
+        return segment
 
     def rebuild(self, state: NamespaceState, folder: Path, analyzer_name: str) -> Namespace:
         """The namespace from the log alone, with new segments; for damaged ones and for another analyzer. Nobody else may use the namespace meanwhile."""

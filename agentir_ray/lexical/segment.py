@@ -88,6 +88,12 @@ class Segment:
     def verify(self) -> None:
         self._file.verify()
 
+    def touch(self) -> None:
+        """Check and map every section now, so that no search has to at its first touch."""
+        for name in self._file.names():
+            self._file.array(name)
+        _ = self.searched, self.terms, self.stored_fields, self.span_us
+
     @cached_property
     def searched(self) -> tuple[Any, ...]:
         """The arrays that the top-k kernel reads, in its order."""
