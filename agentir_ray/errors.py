@@ -82,4 +82,6 @@ class FencedError(StoreError):
 
 
 class UnknownOutcomeError(StoreError):
-    """A write may or may not have been committed. Call again with the same id: it is stored once either way."""
+    """A write may or may not have been committed. Call again with the same id, which is in `ids` also where none was given: it is stored once either way."""
+
+    ids: tuple[str, ...] = ()

@@ -6,14 +6,16 @@ Threads may share a `Memory`. `use` gives other namespaces of the same open stor
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from agentir_ray.analysis import ANALYZERS
 from agentir_ray.clock import Clock, SystemClock
 from agentir_ray.engine import health, listing, transfer, writing
+from agentir_ray.engine.importing import ImportReport, import_records
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
 from agentir_ray.engine.prepare import check_encodable, check_name, check_namespace
+from agentir_ray.engine.reading import get_record
 from agentir_ray.engine.request import Recency, check_bm25, expression_of, make_request, visibility_of, whole_number
 from agentir_ray.engine.searching import search
 from agentir_ray.engine.store import MEMORY_BUDGET_BYTES, Durability, Store
@@ -21,19 +23,10 @@ from agentir_ray.errors import AgentIRError, DamagedError, InvalidInputError, No
 from agentir_ray.lexical.filters import EVERYTHING
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.lexical.query import Bm25
-from agentir_ray.storage.codec import decode_body
 from agentir_ray.types import ForgetReceipt, Page, Problem, Record, SearchResult, Time
 
 PURGE_WAIT_S = 60.0
 T = TypeVar("T")
-
-
-class ImportReport(NamedTuple):
-    """How many records an import stored and how many were there already; `failed` pairs the id (or "#n" for the n-th item) with the reason."""
-
-    added: int
-    duplicates: int
-    failed: list[tuple[str, str]]
 
 
 class Memory:
@@ -117,42 +110,34 @@ class Memory:
     ) -> Record:
         """Store one record: durable and searchable when this returns.
 
-        `id` makes retries safe: the same id with the same content returns the first record, with other content raises ConflictError. `supersedes` names a record that this one
-        replaces as knowledge: the old one leaves the results from now on, and stays visible to an `as_of` before.
+        `id` makes retries safe: the same id with the same content stores nothing twice and returns the record as it is now (updates included), with other content it raises
+        ConflictError. Without an `id` one is made; an UnknownOutcomeError names it in its `ids`. `supersedes` names a record that this one replaces as knowledge: the old one
+        leaves the results from now on, and stays visible to an `as_of` before.
         """
         fields = {
             "text": text, "id": id, "timestamp": timestamp, "importance": importance, "session": session, "role": role, "metadata": metadata, "expires_at": expires_at,
             "supersedes": supersedes,
         }  # fmt: skip
-        outcome = self.add_many([fields])[0]
-        if isinstance(outcome, AgentIRError):
-            raise outcome
-        return outcome
+        (outcome,) = writing.add_records(self._store, self.namespace, [fields], analyzer=self._analyzer)
+        if isinstance(outcome.result, AgentIRError):
+            raise outcome.result
+        return outcome.result
 
     def add_many(self, items: Iterable[Mapping[str, Any]]) -> list[Record | AgentIRError]:
-        """Store many records, given as the arguments of `add`; one outcome an item, in order. A bad item keeps no other out. Each commit holds up to 1,000 records."""
+        """Store many records, given as the arguments of `add`; one outcome an item, in order: the record, or why it was not stored.
+
+        A bad item keeps no other out. Each commit holds up to 1,000 records; one that fails is the outcome of its records alone. `items` may use the store itself.
+        """
         writing.check_items(items)
-        with self._store.namespace(self.namespace, create=self._creates(), analyzer=self._analyzer) as namespace:
-            return list(writing.add_records(self._store, namespace, items))
+        return [outcome.result for outcome in writing.add_records(self._store, self.namespace, items, analyzer=self._analyzer)]
 
     def import_(self, items: Iterable[Mapping[str, Any]], progress: Callable[[int], None] | None = None) -> ImportReport:
-        """Store records as `add_many` does, `created_at` included, and count them. `progress` is told how many were seen so far."""
+        """Store records as `add_many` does, `created_at` included, and count them. What one supersedes need not be there: an export holds no forgotten records.
+
+        `progress` is told how many were seen so far.
+        """
         writing.check_items(items)
-        added = duplicates = 0
-        failed: list[tuple[str, str]] = []
-        with self._store.namespace(self.namespace, create=self._creates(), analyzer=self._analyzer) as namespace:
-            newest = namespace.index.seq
-            for n, (item, outcome) in enumerate(_paired(items, lambda stream: writing.add_records(self._store, namespace, stream)), 1):
-                if isinstance(outcome, AgentIRError):
-                    id = item.get("id") if isinstance(item, Mapping) else None
-                    failed.append((id if isinstance(id, str) and id else f"#{n}", str(outcome)))
-                elif outcome.seq > newest:
-                    added, newest = added + 1, outcome.seq
-                else:
-                    duplicates += 1
-                if progress is not None:
-                    progress(n)
-        return ImportReport(added, duplicates, failed)
+        return import_records(self._store, self.namespace, items, self._analyzer, progress)
 
     def update(self, id: str, *, operation_id: str | None = None, **changes: Any) -> Record:
         """Write a new version of a record: `changes` are arguments of `add`, None clears an optional one. An `as_of` before sees the old version."""
@@ -218,7 +203,8 @@ class Memory:
 
         `since` and `until` are inclusive bounds of `timestamp`; `where`, `session` and `role` filter (see `agentir_ray.lexical.filters`). `recency=(weight, tau)` adds
         weight * exp(-age / tau) to a hit's score, `importance=weight` adds weight * importance. `as_of` is the query's now: what was written, deleted or superseded later is as
-        if not yet done. `deadline_ms` cuts the search short, and the coverage says so. `max_tokens` cuts the hits to a token budget (4 bytes a token).
+        if not yet done. `deadline_ms` cuts the search short, and the coverage says so. `max_tokens` is a budget for the texts (4 bytes a token): a hit that does
+        not fit into what is left of it is passed over.
         """
         request = make_request(
             query, self._store.clock.now_us(), k=k, offset=offset, mode=mode, since=since, until=until, where=where, session=session, role=role, coverage=coverage, as_of=as_of,
@@ -229,7 +215,7 @@ class Memory:
     def get(self, id: str) -> Record:
         """The newest version of a record, also when it has expired or was superseded. Raises NotFoundError."""
         check_name(id, "id")
-        return self._read(lambda namespace: _get(namespace, id))
+        return self._read(lambda namespace: get_record(namespace, id))
 
     def recent(
         self,
@@ -280,10 +266,6 @@ class Memory:
             stats["namespace"] = None
         return stats
 
-    def _creates(self) -> bool:
-        self._store.writer  # noqa: B018 - raises ReadOnlyError
-        return True
-
     @property
     def _wanted(self) -> str | None:
         """The analyzer to load a namespace with; a reader takes it as it is."""
@@ -313,30 +295,6 @@ def _path(path: object) -> Path:
         raise InvalidInputError(f"path is {shown(path)}; give a string or a pathlib.Path")
     check_encodable(name, "path")
     return Path(name)
-
-
-def _get(namespace: Namespace, id: str) -> Record:
-    index = namespace.index
-    with index.lock:
-        place = index.current(id)
-        if place is None:
-            raise NotFoundError(f"there is no record {id!r} in namespace {namespace.name!r}")
-        seq = int(place.part.column("seq")[place.doc])
-        stored = place.part.stored
-        return decode_body(stored(place.doc) if callable(stored) else stored[place.doc], seq)
-
-
-def _paired(items: Iterable[Mapping[str, Any]], consume: Callable[[Iterator[Mapping[str, Any]]], Iterable[T]]) -> Iterator[tuple[Mapping[str, Any], T]]:
-    """Each item with its outcome, though outcomes come in groups after their items."""
-    waiting: list[Mapping[str, Any]] = []
-
-    def remembered() -> Iterator[Mapping[str, Any]]:
-        for item in items:
-            waiting.append(item)
-            yield item
-
-    for outcome in consume(remembered()):
-        yield waiting.pop(0), outcome
 
 
 __all__ = ["ImportReport", "Memory"]

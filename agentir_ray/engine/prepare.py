@@ -137,4 +137,11 @@ def _check_metadata(value: object) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"metadata is a {type(value).__name__}; give a dict")
     check_metadata(value)
-    return value
+    return {key: _copied(member) for key, member in value.items()}
+
+
+def _copied(value: Any) -> Any:
+    """A copy that the caller cannot change afterwards; the depth was checked."""
+    if isinstance(value, dict):
+        return {key: _copied(member) for key, member in value.items()}
+    return [_copied(element) for element in value] if isinstance(value, list) else value

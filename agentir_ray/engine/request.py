@@ -18,6 +18,7 @@ MAX_HITS = 10_000  # of k + offset
 MAX_QUERY_BYTES = 2**20
 MAX_WHOLE = 2**63 - 1
 MAX_DEADLINE_NS = 2.0**62  # a century and a half
+MAX_K1 = 1_000  # scores are as good as linear in the term frequency long before, and products with it stay far from overflow
 MODES = ("auto", "bm25")
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0, "y": 31_557_600.0}
 
@@ -111,6 +112,8 @@ def check_bm25(value: object) -> Bm25:
     if not isinstance(value, tuple) or len(value) != 2:
         raise InvalidInputError(f"bm25 is {shown(value)}; give (k1, b), such as (0.9, 0.4)")
     bm25 = Bm25(_number(value[0], "k1 of bm25", positive=True), _number(value[1], "b of bm25", positive=True))
+    if bm25.k1 > MAX_K1:
+        raise InvalidInputError(f"k1 of bm25 is {bm25.k1}; give a number from 0 to {MAX_K1:,}")
     if bm25.b > 1.0:
         raise InvalidInputError(f"b of bm25 is {bm25.b}; give a number from 0 to 1")
     return bm25

@@ -1,6 +1,6 @@
 """A search: the way of a query through a loaded namespace. No statement reaches the database.
 
-analyse the query -> snapshot (terms' statistics and places, under the one short lock) -> score -> top k -> read the hits' stored fields -> cut to a token budget.
+analyse the query -> snapshot (terms' statistics and places, under the one short lock) -> score -> top k -> read the hits' stored fields -> leave out what exceeds a token budget.
 """
 
 from collections.abc import Callable
@@ -37,9 +37,10 @@ def search(namespace: Namespace, request: Request, bm25: Bm25, clock: Clock) -> 
     for found in best.found[request.offset :]:
         record = read_record(snapshot, found.part, found.doc, found.seq)
         if request.max_tokens is not None:
-            tokens += -(-len(record.text.encode()) // BYTES_A_TOKEN)
-            if tokens > request.max_tokens:
-                break
+            needed = -(-len(record.text.encode()) // BYTES_A_TOKEN)
+            if tokens + needed > request.max_tokens:
+                continue  # one long text must not keep out the shorter ones behind it
+            tokens += needed
         hits.append(Hit(record, found.score, explain(query, snapshot, scores, bm25, request, found, record) if request.explain else None))
     read = clock.monotonic_ns()
     timings = {"analyse": (analysed - started) / 1e3, "rank": (ranked - analysed) / 1e3, "read": (read - ranked) / 1e3, "total": (read - started) / 1e3}

@@ -4,48 +4,94 @@ Failures are per record: one bad record of many does not keep the others out (F0
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from agentir_ray.engine.namespace import Namespace, WriteBatch
 from agentir_ray.engine.prepare import FIELDS, Prepared, check_fields, check_name, prepare, prepare_record
 from agentir_ray.engine.store import Store
-from agentir_ray.errors import AgentIRError, ConflictError, ErasedError, InvalidInputError, NotFoundError
+from agentir_ray.errors import AgentIRError, ConflictError, ErasedError, InvalidInputError, NotFoundError, UnknownOutcomeError
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.storage.codec import decode_body
 from agentir_ray.storage.protocol import Appended, EntryKind, NewEntry, Status
 from agentir_ray.types import Record
 
 COMMIT_RECORDS = 1_000  # records of one commit: large enough that its sync is cheap a record, small enough that searches see them soon and other writers need not wait long
-COMMIT_BYTES = 8 * 2**20
+COMMIT_CHARACTERS = 8 * 2**20  # of texts
 FORGET_IDS = 10_000  # ids of one FORGET entry
 UPDATABLE = FIELDS - {"id", "created_at"}
 
-Outcome = Record | AgentIRError
+
+class Outcome(NamedTuple):
+    """What became of one item: the record as it is now, or why it was not stored. `added` is False for a record that was there already."""
+
+    item: Mapping[str, Any]
+    result: Record | AgentIRError
+    added: bool = False
 
 
-def add_records(store: Store, namespace: Namespace, items: Iterable[Mapping[str, Any]]) -> Iterable[Outcome]:
-    """Yield one outcome an item, in order: the record (the first one, for a retry), or why it was not stored."""
-    pending: list[Prepared | AgentIRError] = []
-    size = 0
+def add_records(store: Store, name: str, items: Iterable[Mapping[str, Any]], *, analyzer: str | None = None, check_superseded: bool = True) -> Iterator[Outcome]:
+    """Store `items` in the namespace `name`, which is made if need be; yields one outcome an item, in order.
+
+    A commit that fails is the outcome of its items: what was stored before it stays told. What is wrong before anything was stored, with the store or the namespace as a whole,
+    is raised. `check_superseded` refuses a record that supersedes one that never was.
+
+    `items` is read while nothing is held, so that it may use the store itself, or wait for whom it likes.
+    """
+    store.writer  # noqa: B018 - raises ReadOnlyError
+    with store.namespace(name, create=True, analyzer=analyzer):
+        pass
+    for chunk in _commits(items):
+        prepared: list[Prepared | AgentIRError] = []
+        try:
+            with store.namespace(name, create=True, analyzer=analyzer) as namespace:
+                prepared += _prepared(store, namespace, chunk, check_superseded)
+                outcomes = _commit(store, namespace, prepared)
+        except AgentIRError as error:
+            outcomes = [(_failure(error, item), False) for item in (*prepared, *[None] * (len(chunk) - len(prepared)))]
+        for item, (result, added) in zip(chunk, outcomes, strict=True):
+            yield Outcome(item, result, added)
+
+
+def _commits(items: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """The items of each commit."""
+    chunk: list[Mapping[str, Any]] = []
+    characters = 0
+    for item in items:
+        chunk.append(item)
+        text = item.get("text") if isinstance(item, Mapping) else None
+        characters += len(text) if isinstance(text, str) else 0
+        if len(chunk) >= COMMIT_RECORDS or characters >= COMMIT_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+def _prepared(store: Store, namespace: Namespace, items: Iterable[Mapping[str, Any]], check_superseded: bool) -> Iterator[Prepared | AgentIRError]:
     seen: set[str] = set()
     for item in items:
         try:
-            prepared: Prepared | AgentIRError = prepare_record(item, namespace.analyzer, store.clock.now_us())
-            assert isinstance(prepared, Prepared)
-            if prepared.record.supersedes not in seen:
+            prepared = prepare_record(item, namespace.analyzer, store.clock.now_us())
+            if check_superseded and prepared.record.supersedes not in seen:
                 _check_superseded(store, namespace, prepared.record)
-            size += len(prepared.entry.body)
-            seen.add(prepared.record.id)
         except AgentIRError as error:
-            prepared = error
-        pending.append(prepared)
-        if len(pending) >= COMMIT_RECORDS or size >= COMMIT_BYTES:
-            yield from _commit(store, namespace, pending)
-            pending, size = [], 0
-            seen.clear()
-    if pending:
-        yield from _commit(store, namespace, pending)
+            yield error
+        else:
+            seen.add(prepared.record.id)
+            yield prepared
+
+
+def _failure(error: AgentIRError, item: Prepared | AgentIRError | None) -> AgentIRError:
+    """Why an item of a commit that failed was not stored: its own fault, if it had one, or the commit's."""
+    if isinstance(item, AgentIRError):
+        return item
+    if item is None or not isinstance(error, UnknownOutcomeError):
+        return error
+    named = UnknownOutcomeError(f"{error} (id={item.record.id!r})")  # the id may have been made here
+    named.ids = (item.record.id,)
+    named.__cause__ = error
+    return named
 
 
 def check_items(items: object) -> None:
@@ -66,31 +112,36 @@ def _check_superseded(store: Store, namespace: Namespace, record: Record) -> Non
         raise NotFoundError(f"record {record.id!r} supersedes {record.supersedes!r}, which is not in namespace {namespace.name!r}")
 
 
-def _commit(store: Store, namespace: Namespace, pending: Sequence[Prepared | AgentIRError]) -> Iterable[Outcome]:
-    valid = [item for item in pending if isinstance(item, Prepared)]
-    appended: Iterable[Appended] = ()
+def _commit(store: Store, namespace: Namespace, prepared: Sequence[Prepared | AgentIRError]) -> list[tuple[Record | AgentIRError, bool]]:
+    """The result of each item, and whether it was new."""
+    valid = [item for item in prepared if isinstance(item, Prepared)]
+    appended: Iterator[Appended] = iter(())
     if valid:
         batch = WriteBatch(namespace.number, namespace.epoch, [item.entry for item in valid], prepared=valid, namespace=namespace)
         appended = iter(store.submit(batch).appended)
-    outcomes = iter(appended)
-    for item in pending:
-        yield _outcome(store, namespace, item, next(outcomes)) if isinstance(item, Prepared) else item
+    return [_result_of(store, namespace, item, next(appended)) if isinstance(item, Prepared) else (item, False) for item in prepared]
 
 
-def _outcome(store: Store, namespace: Namespace, item: Prepared, appended: Appended) -> Outcome:
+def _result_of(store: Store, namespace: Namespace, item: Prepared, appended: Appended) -> tuple[Record | AgentIRError, bool]:
     record = item.record
     if appended.status is Status.APPENDED:
-        return record._replace(seq=appended.seq)
-    if appended.status is Status.ERASED:
-        return ErasedError(f"record {record.id!r} was erased; an erased id does not come back: use a new one")
-    stored = store.log.find(namespace.number, record.id)
+        return record._replace(seq=appended.seq), True
+    try:
+        return _already_there(store, namespace, record, appended), False
+    except AgentIRError as error:  # of this record alone: the others are stored
+        return error, False
+
+
+def _already_there(store: Store, namespace: Namespace, record: Record, appended: Appended) -> Record:
+    """The record of that id as it is now, if it is what the caller gave."""
+    stored = None if appended.status is Status.ERASED else store.log.find(namespace.number, record.id)
     if stored is None or stored.body is None:
-        return ErasedError(f"record {record.id!r} was erased; an erased id does not come back: use a new one")
-    first = decode_body(stored.body, stored.seq)
+        raise ErasedError(f"record {record.id!r} was erased; an erased id does not come back: use a new one")
+    present = decode_body(stored.body, stored.seq)
     # The digest is of what the caller gave; a record that was exported and comes back now gives all its fields.
-    if appended.status is Status.DUPLICATE or first._replace(created_at_us=record.created_at_us, seq=0) == record:
-        return first
-    return ConflictError(f"id {record.id!r} is taken by a record with other content; use another id, or update it")
+    if appended.status is Status.DUPLICATE or present._replace(created_at_us=record.created_at_us, seq=0) == record:
+        return present
+    raise ConflictError(f"id {record.id!r} is taken by a record with other content; use another id, or update it")
 
 
 def update_record(store: Store, namespace: Namespace, id: str, changes: Mapping[str, Any], operation_id: str | None) -> Record:

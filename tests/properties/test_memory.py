@@ -305,13 +305,13 @@ class MemoryMachine(RuleBasedStateMachine):
         expected = self.oracle.search(question)[offset:]
         records = {version.seq: version.record for version in self.oracle.versions}
         if "max_tokens" in asked:
-            total, fitting = 0, 0
-            for seq, _ in expected:
-                total += -(-len(records[seq].text.encode()) // 4)
-                if total > asked["max_tokens"]:
-                    break
-                fitting += 1
-            expected = expected[:fitting]
+            left, fitting = asked["max_tokens"], []
+            for seq, score in expected:
+                tokens = -(-len(records[seq].text.encode()) // 4)
+                if tokens <= left:
+                    left -= tokens
+                    fitting.append((seq, score))
+            expected = fitting
         result = memory.search(**asked, explain=True)
         assert [(hit.record.seq, hit.score) for hit in result] == expected
         assert all(hit.record == records[hit.record.seq] for hit in result)
@@ -403,11 +403,18 @@ class MemoryMachine(RuleBasedStateMachine):
         assert found == expected
 
     @precondition(lambda self: self.exists)
-    @rule()
-    def export(self) -> None:
-        """Everything that is not deleted, and it makes the same memory elsewhere."""
+    @rule(asked=st.lists(searches, min_size=1, max_size=3))
+    def export(self, asked: list[dict[str, Any]]) -> None:
+        """Everything that is not deleted, and it makes the same memory elsewhere, whatever was superseded, updated or forgotten before."""
         exported = list(self.memory.export())
         assert exported == [version.record for version in self.oracle.versions if not version.deleted]
+        copy = self.memory.use("copy")
+        report = copy.import_({name: value for name, value in record._asdict().items() if name in IMPORTED} | times_of(record) for record in exported)
+        assert (report.added, report.duplicates, report.failed) == (len(exported), 0, [])
+        for each in asked:
+            each = {name: value for name, value in each.items() if name != "as_of"}  # an export holds the present
+            assert answers(copy, each) == answers(self.memory, each)
+        assert copy.drop()
 
     @invariant()
     def counts(self) -> None:
@@ -422,6 +429,18 @@ def as_given(fields: dict[str, Any]) -> dict[str, Any]:
     """Every field, with the defaults of `add`."""
     defaults = {"id": None, "timestamp": None, "importance": 0.0, "session": None, "role": None, "expires_at": None, "supersedes": None, "metadata": {}}
     return defaults | {name: value for name, value in fields.items() if value is not None}
+
+
+IMPORTED = {"id", "text", "importance", "session", "role", "supersedes", "metadata"}
+
+
+def times_of(record: Record) -> dict[str, Any]:
+    return {"timestamp": record.timestamp_us, "created_at": record.created_at_us, "expires_at": record.expires_at_us}
+
+
+def answers(memory: Memory, asked: dict[str, Any]) -> list[tuple[Record, float]]:
+    """Without the sequence numbers, which every log gives anew."""
+    return [(hit.record._replace(seq=0), hit.score) for hit in memory.search(**asked)]
 
 
 MemoryMachine.TestCase.settings = settings(max_examples=2_000 if LONG else 120, stateful_step_count=40)

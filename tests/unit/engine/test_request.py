@@ -123,3 +123,6 @@ def test_bm25_is_a_pair_of_numbers() -> None:
     for bad in (None, 1.2, [1.2, 0.75], (1.2,), (-1, 0.5), (1.2, 1.1), (1.2, -0.1), (NAN, 0.5), (1.2, NAN), ("1", 0), (HUGE, 0.5), (math.inf, 0.5)):
         with pytest.raises(InvalidInputError, match="bm25"):
             check_bm25(bad)
+    for extreme in ((1_000.1, 0.5), (1e308, 0.5), (True, 0.5), (1.2, True), (1.2, math.inf)):
+        with pytest.raises(InvalidInputError, match="bm25"):
+            check_bm25(extreme)
