@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, islice
 
 from agentir_ray.client.memory import Memory
+from agentir_ray.errors import InvalidInputError
 from agentir_ray.ingest import Item, Skipped
 
 CHUNK = 1_000  # large enough to share a sync between many records, small enough that progress is seen
@@ -28,11 +29,15 @@ def store_items(memory: Memory, namespace: str, outcomes: Iterable[Item | Skippe
         while chunk := list(islice(group, CHUNK)):
             totals.troubles += [(part.where, part.what) for part in chunk if isinstance(part, Skipped)]
             items = [part for part in chunk if isinstance(part, Item)]
+            advance(len(chunk))
             if items:
-                report = memory.use(name).import_(item.record for item in items)
+                try:
+                    report = memory.use(name).import_(item.record for item in items)
+                except InvalidInputError as error:  # the file's own name for a chat is none for a namespace
+                    totals.troubles += [(item.where, str(error)) for item in items]
+                    continue
                 totals.added += report.added
                 totals.duplicates += report.duplicates
                 totals.troubles += report.failed
                 totals.namespaces.add(name)
-            advance(len(chunk))
     return totals

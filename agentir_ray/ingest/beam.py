@@ -5,7 +5,7 @@ later messages inherit it and follow one another by a second. The marker (` ->->
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,15 @@ from agentir_ray.errors import InvalidInputError
 from agentir_ray.ingest.items import Item, Skipped
 from agentir_ray.ingest.locomo import MONTHS
 from agentir_ray.ingest.source import Source
+from agentir_ray.lexical.filters.metadata import shown
 
 _MARKER = re.compile(r"\s*->->[\s\d,/NA)]*$")
 _ANCHOR = re.compile(r"(\w+)-(\d{1,2})-(\d{4})")
+_NO_BATCH = 'not a BEAM batch: "batch_number" and "turns" were expected'
 
 
 def is_batch(value: Any) -> bool:
-    return isinstance(value, dict) and isinstance(value.get("turns"), list) and "batch_number" in value
+    return isinstance(value, dict) and isinstance(value.get("turns"), list) and isinstance(value.get("batch_number"), str | int)
 
 
 def files(folder: Path) -> list[Path]:
@@ -34,31 +36,60 @@ def files(folder: Path) -> list[Path]:
     return [chats[parent] for parent in sorted(chats, key=lambda parent: [(len(part), part) for part in parent.parts])]
 
 
+def is_message(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("id"), str | int) and all(isinstance(value.get(field), str) for field in ("role", "content"))
+
+
 def read(source: Source) -> Iterator[Item | Skipped]:
-    """The messages of one chat, batch by batch. A message that is none is reported and skipped; a batch without a date is an InvalidInputError."""
+    """The messages of one chat, batch by batch. What is none (a message, a turn, a batch) or has no date is reported and skipped.
+
+    A file that does not begin with a batch is an InvalidInputError.
+    """
     chat = _chat_name(source.name)
-    for where, batch in source.values():
-        if not is_batch(batch):
-            raise InvalidInputError(f'{where}: not a BEAM batch: "batch_number" and "turns" were expected')
-        anchor, start, order = None, None, 0
-        for place, message in enumerate((message for turn in batch["turns"] for message in turn), start=1):
-            here = f"{where}, message {place}"
-            if not isinstance(message, dict) or not {"role", "id", "content"} <= message.keys():
-                yield Skipped(here, 'not a message: "role", "id" and "content" were expected')
-                continue
-            found = message.get("time_anchor") or anchor or batch.get("time_anchor")
-            if found != anchor or start is None:
+    for number, (where, batch) in enumerate(source.values(), start=1):
+        if isinstance(batch, Skipped):
+            yield batch
+        elif is_batch(batch):
+            yield from _batch(chat, batch, where)
+        elif number == 1:
+            raise InvalidInputError(f"{where}: {_NO_BATCH}")
+        else:
+            yield Skipped(where, _NO_BATCH)
+
+
+def _batch(chat: str, batch: Mapping[str, Any], where: str) -> Iterator[Item | Skipped]:
+    anchor, start, order = None, None, 0
+    for place, message in enumerate(_messages(batch["turns"]), start=1):
+        here = f"{where}, message {place}"
+        if not is_message(message):
+            yield Skipped(here, 'not a message: "role", "id" and "content" were expected')
+            continue
+        found = message.get("time_anchor") or anchor or batch.get("time_anchor")
+        if found != anchor or start is None:
+            try:
                 anchor, start, order = found, parse_anchor(found, here), 0
-            record = {
-                "id": f"{chat}/{message['id']}",
-                "text": _MARKER.sub("", str(message["content"])),
-                "timestamp": start + timedelta(seconds=order),
-                "session": f"batch_{batch['batch_number']}",
-                "role": message["role"],
-                "metadata": {"message_id": message["id"]},
-            }
-            order += 1
-            yield Item(record, namespace=chat, where=here)
+            except InvalidInputError as error:
+                yield Skipped(here, str(error).removeprefix(f"{here}: "))
+                continue
+        record = {
+            "id": f"{chat}/{message['id']}",
+            "text": _MARKER.sub("", message["content"]),
+            "timestamp": start + timedelta(seconds=order),
+            "session": f"batch_{batch['batch_number']}",
+            "role": message["role"],
+            "metadata": {"message_id": message["id"]},
+        }
+        order += 1
+        yield Item(record, namespace=chat, where=here)
+
+
+def _messages(turns: list[Any]) -> Iterator[Any]:
+    """Those of every turn; what is no turn comes as it is, for it is no message either."""
+    for turn in turns:
+        if isinstance(turn, list):
+            yield from turn
+        else:
+            yield [turn]
 
 
 def parse_anchor(text: Any, where: str) -> datetime:
@@ -69,7 +100,7 @@ def parse_anchor(text: Any, where: str) -> datetime:
             return datetime(int(match[3]), MONTHS.index(match[1].lower()) + 1, int(match[2]), tzinfo=UTC)
         except ValueError:
             pass
-    raise InvalidInputError(f'{where}: the time anchor is {text!r}; one such as "March-15-2024" was expected')
+    raise InvalidInputError(f'{where}: the time anchor is {shown(text)}; one such as "March-15-2024" was expected')
 
 
 def _chat_name(name: str) -> str:

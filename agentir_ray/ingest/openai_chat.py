@@ -14,11 +14,13 @@ from typing import Any
 from agentir_ray.errors import InvalidInputError
 from agentir_ray.ingest.items import Item, Skipped
 from agentir_ray.ingest.source import Source
+from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.types import to_time_us
 
 TIME_FIELDS = ("timestamp", "created_at", "create_time")
 SESSION_FIELDS = ("session", "session_id", "conversation_id")
 _MILLISECONDS_FROM = 1e11  # as seconds this would be the year 5138; as milliseconds it is 1973
+_NEITHER = 'neither a message ({"role": ..., "content": ...}) nor a conversation ({"messages": [...]})'
 
 
 def is_message(value: Any) -> bool:
@@ -30,20 +32,29 @@ def is_conversation(value: Any) -> bool:
 
 
 def read(source: Source) -> Iterator[Item | Skipped]:
-    """Items in the file's order; a message that is none, or without text, is reported and skipped."""
+    """Items in the file's order; a message that is none or without text, or a conversation of which this cannot be said, is reported and skipped.
+
+    A file that does not begin with an object is an InvalidInputError.
+    """
     loose = _Conversation(session=None, time_us=None)
     for number, (where, value) in enumerate(source.values(), start=1):
         if isinstance(value, Skipped):
             yield value
         elif is_conversation(value):
             session = _first_string(value, ("id", *SESSION_FIELDS)) or f"chat-{number}"
-            conversation = _Conversation(session, _message_time_us(value, where))
+            try:
+                conversation = _Conversation(session, _message_time_us(value, where))
+            except InvalidInputError as error:  # its messages would be dated by guess
+                yield Skipped(where, str(error).removeprefix(f"{where}: "))
+                continue
             for place, message in enumerate(value["messages"], start=1):
                 yield conversation.item(message, f"{where}, message {place}")
         elif isinstance(value, dict):
             yield loose.item(value, where)
+        elif number == 1:
+            raise InvalidInputError(f"{where}: {_NEITHER}")
         else:
-            raise InvalidInputError(f'{where}: neither a message ({{"role": ..., "content": ...}}) nor a conversation ({{"messages": [...]}})')
+            yield Skipped(where, _NEITHER)
 
 
 class _Conversation:
@@ -88,7 +99,17 @@ def _tool_calls(message: Mapping[str, Any]) -> Iterator[str]:
     for call in calls if isinstance(calls, list) else []:
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict) and isinstance(function.get("name"), str):
-            yield f"{function['name']}({function.get('arguments') or ''})"
+            yield f"{function['name']}({_arguments(function.get('arguments'))})"
+
+
+def _arguments(value: Any) -> str:
+    """A string of JSON by OpenAI's custom, an object by that of others."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "..."
 
 
 def _metadata(message: Mapping[str, Any]) -> dict[str, str]:
@@ -108,7 +129,7 @@ def _message_time_us(message: Mapping[str, Any], where: str) -> int | None:
         if isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e15:
             seconds = value / 1e3 if abs(value) >= _MILLISECONDS_FROM else value
             return to_time_us(round(seconds * 1e6), f"{where}: {field}")
-        raise InvalidInputError(f"{where}: {field} is {value!r}; give ISO 8601 or seconds since 1970")
+        raise InvalidInputError(f"{where}: {field} is {shown(value)}; give ISO 8601 or seconds since 1970")
     return None
 
 

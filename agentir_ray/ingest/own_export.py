@@ -11,6 +11,7 @@ from agentir_ray.errors import InvalidInputError
 from agentir_ray.ingest.export import FORMAT, VERSION
 from agentir_ray.ingest.items import Item, Skipped
 from agentir_ray.ingest.source import Source
+from agentir_ray.lexical.filters.metadata import shown
 
 FIELDS = frozenset({"id", "text", "timestamp", "created_at", "session", "role", "importance", "expires_at", "supersedes", "metadata"})
 
@@ -49,7 +50,7 @@ def read(source: Source) -> Iterator[Item | Skipped]:
 def _check_version(header: dict[str, Any], where: str) -> None:
     version = header.get("version")
     if version != VERSION:
-        raise InvalidInputError(f"{where}: export version {version!r}; this version reads {VERSION}")
+        raise InvalidInputError(f"{where}: export version {shown(version)}; this version reads {VERSION}")
 
 
 def _wrong(value: Any) -> str:

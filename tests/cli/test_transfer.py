@@ -87,3 +87,14 @@ def test_a_gzip_that_is_cut_off_stores_what_it_holds(run: Run, tmp_path: Path) -
     path.write_bytes(gzip.compress(lines)[:-3_000])
     outcome = run("import", str(path), "-n", "copy", code=1)
     assert "cut off" in outcome.err
+
+
+@pytest.mark.parametrize("sample", ["a//b", "x" * 600, "line\nbreak", 5])
+def test_a_chat_whose_name_is_none_for_a_namespace_costs_one_chat(run: Run, sample: object) -> None:
+    chats = [
+        {"sample_id": name, "conversation": {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": [{"speaker": "Ann", "dia_id": "D1:1", "text": "tea"}]}}
+        for name in (sample, "good")
+    ]
+    outcome = run("import", "-", "-n", "x", input=json.dumps(chats), code=0 if sample == 5 else 1)
+    assert outcome.out.startswith("added 2" if sample == 5 else "added 1")
+    assert texts(run, "-n", "x/good") == ["Ann: tea"]

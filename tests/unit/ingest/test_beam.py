@@ -65,9 +65,17 @@ def test_a_folder_without_chats_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("anchor", [None, "soon", "March-32-2024", "2024-03-15"])
-def test_a_batch_without_a_date_is_an_error(tmp_path: Path, anchor: Any) -> None:
-    with pytest.raises(InvalidInputError, match="time anchor"):
-        list(read(chat(tmp_path, [{"batch_number": 1, "time_anchor": anchor, "turns": [[{"role": "user", "id": 0, "content": "x"}]]}])))
+def test_messages_without_a_date_are_reported(tmp_path: Path, anchor: Any) -> None:
+    undated = {"batch_number": 1, "time_anchor": anchor, "turns": [[{"role": "user", "id": 0, "content": "x"}]]}
+    outcome, *rest = read(chat(tmp_path, [undated, *BATCHES]))
+    assert isinstance(outcome, Skipped) and "time anchor" in outcome.what
+    assert len(rest) == 4
+
+
+@pytest.mark.parametrize("turns", [[5], [None], [{"role": "user"}], [[{"role": "user", "id": [], "content": "x"}]], [[{"role": 1, "id": 0, "content": "x"}]]])
+def test_a_turn_of_another_shape_is_reported(tmp_path: Path, turns: Any) -> None:
+    outcomes = list(read(chat(tmp_path, [*BATCHES, {"batch_number": 3, "time_anchor": "May-01-2024", "turns": turns}, 5])))
+    assert [type(outcome) for outcome in outcomes] == [Item] * 4 + [Skipped] * 2
 
 
 def test_a_message_that_is_none_is_reported(tmp_path: Path) -> None:

@@ -68,6 +68,18 @@ def test_a_turn_that_is_none_is_reported() -> None:
     assert [type(outcome) for outcome in items([broken])] == [Skipped, Skipped]
 
 
+@pytest.mark.parametrize("session", [None, 5, {"speaker": "x"}, "text"])
+def test_a_session_that_is_none_is_reported(session: Any) -> None:
+    broken = {"sample_id": "x", "conversation": {"session_1_date_time": "1:56 pm on 8 May, 2023", "session_1": session}}
+    assert [type(outcome) for outcome in items([broken, SAMPLE, "none"])] == [Skipped, Item, Item, Item, Skipped]
+
+
+def test_a_session_without_a_date_is_reported() -> None:
+    undated, *rest = items([{"sample_id": "x", "conversation": {"session_1": []}}, SAMPLE])
+    assert isinstance(undated, Skipped) and "date" in undated.what
+    assert len(rest) == 3
+
+
 def test_another_file_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="not a LoCoMo conversation"):
         items([{"role": "user", "content": "x"}])

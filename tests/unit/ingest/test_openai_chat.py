@@ -84,6 +84,18 @@ def test_a_time_that_is_none_costs_one_message(value: Any) -> None:
     assert isinstance(kept, dict)
 
 
+def test_a_conversation_whose_time_is_none_costs_one_conversation() -> None:
+    skipped, kept, something = records([{"create_time": "yesterday", "messages": [USER]}, {"messages": [USER]}, 5])
+    assert isinstance(skipped, Skipped) and "create_time" in skipped.what
+    assert isinstance(kept, dict)
+    assert isinstance(something, Skipped)
+
+
+def test_arguments_of_a_tool_call_may_be_an_object() -> None:
+    (called,) = records([{"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "weather", "arguments": {"city": "Lisbon", "days": [1]}}}]}])
+    assert called["text"] == 'weather({"city": "Lisbon", "days": [1]})'
+
+
 def test_a_message_without_a_time_gets_the_one_before_it() -> None:
     first, second = records({"create_time": 10, "messages": [USER, USER | {"create_time": 20}]})
     assert (first["timestamp"], second["timestamp"]) == (10_000_000, 20_000_000)
