@@ -10,11 +10,12 @@ from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.request import whole_number
 from agentir_ray.engine.searching import read_record
 from agentir_ray.errors import InvalidInputError
-from agentir_ray.kernels.bitmap import members
-from agentir_ray.lexical.buffer import Buffer, BufferView
-from agentir_ray.lexical.filters import EVERYTHING, Expression, evaluate
+from agentir_ray.kernels.bitmap import Words, everything, members
+from agentir_ray.kernels.visible import last_visible
+from agentir_ray.lexical.buffer import BufferView
+from agentir_ray.lexical.filters import EVERYTHING, Expression
 from agentir_ray.lexical.filters.metadata import shown
-from agentir_ray.lexical.index import Snapshot
+from agentir_ray.lexical.index import NO_FILTER
 from agentir_ray.lexical.search import Visibility
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.codec import decode_id
@@ -39,16 +40,37 @@ def recent(namespace: Namespace, limit: int, cursor: str | None, visibility: Vis
     whole_number(limit, "limit", 1, MAX_PAGE)
     before = NEWEST if cursor is None else parse_cursor(cursor)
     snapshot = namespace.index.snapshot((), expression)
-    found: list[tuple[int, int, int, int]] = []
-    for part in range(len(snapshot.segments) + len(snapshot.buffers)):
-        timestamp, seq, docs = _candidates(snapshot, part, visibility, expression)
-        earlier = (timestamp < before.timestamp_us) | ((timestamp == before.timestamp_us) & (seq < before.seq))
-        timestamp, seq, docs = timestamp[earlier], seq[earlier], docs[earlier]
-        newest = np.lexsort((seq, timestamp))[::-1][: limit + 1]
-        found += zip(timestamp[newest].tolist(), seq[newest].tolist(), [part] * len(newest), docs[newest].tolist(), strict=True)
+    times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
+    found: list[tuple[int, int, int, int]] = []  # one more than asked for of each part: they say whether there is another page
+    for part, (segment, changes) in enumerate(zip(snapshot.segments, snapshot.changes, strict=True)):
+        first, end = segment.time_range(visibility.since_us, visibility.until_us)
+        words = NO_FILTER if expression is EVERYTHING else segment.passing(expression)
+        docs: Array = np.empty(min(limit + 1, segment.documents), np.int64)
+        docs = docs[: last_visible(first, min(end, _place(segment, before)), words, *times, segment.array("created_at"), segment.array("expires_at"), *changes, docs)]
+        found += _keyed(segment.array("timestamp"), segment.array("seq"), part, docs)
+    for part, (view, words) in enumerate(zip(snapshot.buffers, snapshot.buffer_filters, strict=True), len(snapshot.segments)):
+        docs = np.empty(view.documents, np.int64)
+        docs = docs[: last_visible(0, view.documents, words, *times, view.created_at, view.expires_at, *view.changes, docs)][::-1]
+        timestamp, seq = view.timestamp[docs], view.seq[docs]
+        within = (timestamp >= visibility.since_us) & (timestamp <= visibility.until_us)
+        docs = docs[within & ((timestamp < before.timestamp_us) | ((timestamp == before.timestamp_us) & (seq < before.seq)))]
+        # They came in the order of their sequence numbers, which a stable sort keeps among equal times.
+        newest = docs[np.argsort(view.timestamp[docs], kind="stable")[::-1][: limit + 1]]
+        found += _keyed(view.timestamp, view.seq, part, newest)
     found.sort(reverse=True)
     records = tuple(read_record(snapshot, part, doc, seq) for _, seq, part, doc in found[:limit])
     return Page(records, f"{found[limit - 1][0]}.{found[limit - 1][1]}" if len(found) > limit else None)
+
+
+def _place(segment: Segment, before: Key) -> int:
+    """The first document that is not before the key; documents lie in the order of keys."""
+    timestamp = segment.array("timestamp")
+    first, end = int(np.searchsorted(timestamp, before.timestamp_us, "left")), int(np.searchsorted(timestamp, before.timestamp_us, "right"))
+    return first + int(np.searchsorted(segment.array("seq")[first:end], before.seq))
+
+
+def _keyed(timestamp: Array, seq: Array, part: int, docs: Array) -> list[tuple[int, int, int, int]]:
+    return list(zip(timestamp[docs].tolist(), seq[docs].tolist(), [part] * len(docs), docs.tolist(), strict=True))
 
 
 def parse_cursor(cursor: object) -> Key:
@@ -64,44 +86,25 @@ def parse_cursor(cursor: object) -> Key:
 
 def matching_ids(namespace: Namespace, expression: Expression) -> list[str]:
     """The ids of all records that are not deleted and pass the filter, whatever their expiry or supersession, in the order of their sequence numbers."""
+    snapshot = namespace.index.snapshot((), expression)
     found: list[tuple[int, str]] = []
-    index = namespace.index
-    with index.lock:
-        for part in index.parts:
-            passing = members(evaluate(expression, part))
-            deleted = part.column("deleted_seq") if isinstance(part, Buffer) else part.overlay.deleted_seq
-            live = passing[deleted[passing] == NEVER_US] if len(deleted) else passing
-            found += ((int(part.column("seq")[doc]), decode_id(part.stored[doc] if isinstance(part, Buffer) else part.stored(doc))) for doc in live.tolist())
+    for segment, changes in zip(snapshot.segments, snapshot.changes, strict=True):
+        found += _live(segment, segment.array("seq"), changes.deleted_seq, segment.passing(expression), snapshot.seq)
+    for view, words in zip(snapshot.buffers, snapshot.buffer_filters, strict=True):
+        found += _live(view, view.seq, view.changes.deleted_seq, everything(view.documents) if expression is EVERYTHING else words, snapshot.seq)
     return [id for _, id in sorted(found)]
+
+
+def _live(part: Segment | BufferView, seq: Array, deleted_seq: Array, words: Words, snapshot_seq: int) -> list[tuple[int, str]]:
+    docs = members(words)
+    if len(deleted_seq):
+        docs = docs[deleted_seq[docs] > snapshot_seq]
+    return [(at, decode_id(part.stored(doc))) for at, doc in zip(seq[docs].tolist(), docs.tolist(), strict=True)]
 
 
 def known_ids(namespace: Namespace, ids: Sequence[str]) -> list[str]:
     """Those of `ids` whose records were not erased."""
-    with namespace.index.lock:
-        return [id for id in ids if namespace.index.find(id)]
-
-
-def _candidates(snapshot: Snapshot, part: int, visibility: Visibility, expression: Expression) -> tuple[Array, Array, Array]:
-    """timestamp, seq and number of the documents that pass the filter, the time range and `visible` (see kernels.visible), in one part."""
-    source: Segment | BufferView
-    if part < len(snapshot.segments):
-        source = snapshot.segments[part]
-        count = source.documents
-        words = None if expression is EVERYTHING else source.passing(expression)
-        columns = {name: source.column(name) for name in ("timestamp", "seq", "created_at", "expires_at")}
-        deletions = list(snapshot.changes[part])
-    else:
-        source = snapshot.buffers[part - len(snapshot.segments)]
-        count = source.documents
-        words = None if expression is EVERYTHING else snapshot.buffer_filters[part - len(snapshot.segments)]
-        columns = {name: getattr(source, name)[:count] for name in ("timestamp", "seq", "created_at", "expires_at")}
-        deletions = [source.deleted_seq, source.deleted_at, source.superseded_seq, source.superseded_at]
-    docs: Array = np.arange(count) if words is None else members(words)
-    columns = {name: column[docs] for name, column in columns.items()}
-    shown = (columns["timestamp"] >= visibility.since_us) & (columns["timestamp"] <= visibility.until_us)
-    shown &= (columns["created_at"] <= visibility.written_until_us) & (columns["expires_at"] > visibility.as_of_us)
-    if len(deletions[0]):
-        deleted_seq, deleted_at, superseded_seq, superseded_at = (column[docs] for column in deletions)
-        shown &= (deleted_seq > snapshot.seq) | (deleted_at > visibility.written_until_us)
-        shown &= (superseded_seq > snapshot.seq) | (superseded_at > visibility.written_until_us)
-    return columns["timestamp"][shown], columns["seq"][shown], docs[shown]
+    index = namespace.index
+    located = index.locate(ids)
+    with index.lock:
+        return index.known(located)

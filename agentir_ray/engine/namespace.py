@@ -16,7 +16,7 @@ from agentir_ray.engine.manifest import Manifest, decode_manifest
 from agentir_ray.engine.prepare import Prepared, index_document
 from agentir_ray.errors import DamagedError
 from agentir_ray.lexical.cache import SegmentCache
-from agentir_ray.lexical.index import Index
+from agentir_ray.lexical.index import Index, Located
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.codec import decode_body, decode_id
 from agentir_ray.storage.protocol import Appended, Batch, Entry, EntryKind, NamespaceState, ReadableLog, Status
@@ -28,9 +28,9 @@ class StaleSegmentError(DamagedError):
 
 @dataclass(frozen=True, slots=True)
 class WriteBatch(Batch):
-    """A batch that knows what to index once it is committed: `prepared` holds one item per entry, None for a FORGET."""
+    """A batch that knows what to index once it is committed: `prepared` holds one item per entry, for a FORGET where its records lie."""
 
-    prepared: Sequence[Prepared | None] = ()
+    prepared: Sequence[Prepared | Located] = ()
     namespace: "Namespace | None" = None
 
 
@@ -64,8 +64,8 @@ class Namespace:
             for entry, prepared, outcome in zip(batch.entries, batch.prepared, appended, strict=True):
                 if outcome.status is not Status.APPENDED:
                     continue
-                if prepared is None:
-                    index.erase(outcome.seq, entry.erase_ids)
+                if isinstance(prepared, Located):
+                    index.erase(outcome.seq, prepared)
                 elif entry.kind is EntryKind.ADD:
                     index.add(outcome.seq, prepared.document)
                 else:
@@ -91,7 +91,7 @@ def replay(index: Index, entries: Iterable[Entry], analyzer: Analyzer) -> Iterat
     """Apply entries of the log to an index that nobody else writes; yields the sequence number of each, once it is applied."""
     for entry in entries:
         if entry.kind is EntryKind.FORGET:
-            index.erase(entry.seq, json.loads(entry.body or b"[]"))
+            index.erase(entry.seq, index.locate(json.loads(entry.body or b"[]")))
         elif entry.body is not None:
             document = index_document(decode_body(entry.body, entry.seq), entry.body, analyzer)
             if entry.kind is EntryKind.ADD:

@@ -14,5 +14,4 @@ def get_record(namespace: Namespace, id: str) -> Record:
         if place is None:
             raise NotFoundError(f"there is no record {id!r} in namespace {namespace.name!r}")
         seq = int(place.part.column("seq")[place.doc])
-        stored = place.part.stored
-        return decode_body(stored(place.doc) if callable(stored) else stored[place.doc], seq)
+        return decode_body(place.part.stored(place.doc), seq)

@@ -49,7 +49,7 @@ def search(namespace: Namespace, request: Request, bm25: Bm25, clock: Clock) -> 
 
 def read_record(snapshot: Snapshot, part: int, doc: int, seq: int) -> Record:
     segments = len(snapshot.segments)
-    body = snapshot.segments[part].stored(doc) if part < segments else snapshot.buffers[part - segments].stored[doc]
+    body = snapshot.segments[part].stored(doc) if part < segments else snapshot.buffers[part - segments].stored(doc)
     return decode_body(body, seq)
 
 

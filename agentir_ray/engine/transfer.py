@@ -12,7 +12,6 @@ from agentir_ray.engine.manifest import Manifest, decode_manifest
 from agentir_ray.engine.policy import DEFAULT_LIMITS
 from agentir_ray.engine.store import DATABASE, SEGMENTS, Store
 from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError
-from agentir_ray.lexical.buffer import Buffer
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.overlay import Change
@@ -60,7 +59,7 @@ def _was_current(index: Index, id: str, seq: int, until: int) -> bool:
     with index.lock:
         for part, doc in index.find(id):
             if part.column("seq")[doc] == seq:
-                deleted_seq = part.column("deleted_seq") if isinstance(part, Buffer) else part.overlay.deleted_seq
+                deleted_seq = part.overlay.deleted_seq
                 return len(deleted_seq) == 0 or bool(deleted_seq[doc] > until)
     return False
 

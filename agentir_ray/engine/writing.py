@@ -196,13 +196,14 @@ def forget_ids(store: Store, namespace: Namespace, ids: Sequence[str], operation
     """Erase records by id, in one commit; returns the ids (those of the first call, for a repeated operation). Hidden when this returns."""
     operation = None if operation_id is None else check_name(operation_id, "operation_id")
     now_us = store.clock.now_us()
-    entries = []
+    entries, located = [], []
     for start in range(0, len(ids), FORGET_IDS):
         chunk = tuple(ids[start : start + FORGET_IDS])
+        located.append(namespace.index.locate(chunk))
         entries.append(NewEntry(EntryKind.FORGET, None, 0, now_us, now_us, b"", json.dumps(chunk, ensure_ascii=False).encode(), chunk))
     if not entries and operation is None:
         return ids
-    batch = WriteBatch(namespace.number, namespace.epoch, entries, operation, _result("forget", list(ids)), prepared=[None] * len(entries), namespace=namespace)
+    batch = WriteBatch(namespace.number, namespace.epoch, entries, operation, _result("forget", list(ids)), prepared=located, namespace=namespace)
     result = store.submit(batch)
     return ids if result.operation_result is None else list(_done(result.operation_result, "forget", operation_id))
 

@@ -1,7 +1,7 @@
 """The growing part of an index: records become searchable the moment they are added, and leave it together when it is sealed into a segment.
 
 One writer at a time changes it, under the namespace's lock; readers take a `BufferView` under that lock and then read without it: arrays are appended to or replaced, never
-changed where a reader can see, except the overlay, whose entries carry the sequence number that made them. Documents are numbered in order of arrival.
+changed where a reader can see, except the overlay, whose entries carry the sequence number that made them (`lexical.overlay`). Documents are numbered in order of arrival.
 """
 
 from array import array
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from agentir_ray.kernels.growing import append_postings, find_tf
 from agentir_ray.lexical.document import IndexedDocument
 from agentir_ray.lexical.filters.keys import EXISTS, field_key
-from agentir_ray.types import NEVER_US
+from agentir_ray.lexical.overlay import Changes, Overlay
 
 Array = npt.NDArray[Any]
 SUPERSEDES_SOME = field_key("supersedes") + EXISTS
@@ -39,15 +39,16 @@ class BufferView(NamedTuple):
     created_at: Array
     expires_at: Array
     importance: Array
-    deleted_seq: Array
-    deleted_at: Array
-    superseded_seq: Array
-    superseded_at: Array
-    stored: Sequence[bytes]
+    changes: Changes
+    bodies: Sequence[bytes]
 
     def tf(self, term: int, doc: int) -> int:
         """tf of the `term`-th asked term in `doc`."""
         return int(find_tf(int(self.head[term]), doc, self.posting_doc, self.posting_tf, self.posting_next))
+
+    def stored(self, doc: int) -> bytes:
+        """The stored bytes of a document."""
+        return self.bodies[doc]
 
 
 class Buffer:
@@ -55,7 +56,7 @@ class Buffer:
         self.documents = 0
         self.live_documents = 0
         self.live_length = 0
-        self.stored: list[bytes] = []
+        self.bodies: list[bytes] = []
         self.stored_bytes = 0
         self.id_docs: dict[str, list[int]] = {}
         self.doc_ids: list[str] = []
@@ -63,7 +64,7 @@ class Buffer:
         self.key_docs: dict[bytes, array[int]] = {}  # machine ints, so that a filter reads them without touching each
         self.sorted_keys: list[bytes] = []
         self._postings = 0
-        self._viewed = False
+        self.overlay = Overlay(_FIRST_CAPACITY)
         self.length = np.empty(_FIRST_CAPACITY, np.int64)
         self.seq = np.empty(_FIRST_CAPACITY, np.int64)
         self.timestamp = np.empty(_FIRST_CAPACITY, np.int64)
@@ -71,10 +72,6 @@ class Buffer:
         self.expires_at = np.empty(_FIRST_CAPACITY, np.int64)
         self.importance = np.empty(_FIRST_CAPACITY, np.float64)
         self.doc_posting = np.zeros(_FIRST_CAPACITY + 1, np.int64)
-        self.deleted_seq = np.full(_FIRST_CAPACITY, NEVER_US, np.int64)
-        self.deleted_at = np.full(_FIRST_CAPACITY, NEVER_US, np.int64)
-        self.superseded_seq = np.full(_FIRST_CAPACITY, NEVER_US, np.int64)
-        self.superseded_at = np.full(_FIRST_CAPACITY, NEVER_US, np.int64)
         self.posting_doc = np.empty(_FIRST_POSTINGS, np.int32)
         self.posting_term = np.empty(_FIRST_POSTINGS, np.int32)
         self.posting_tf = np.empty(_FIRST_POSTINGS, np.int32)
@@ -109,7 +106,7 @@ class Buffer:
                 docs.append(doc)
         self.id_docs.setdefault(document.id, []).append(doc)
         self.doc_ids.append(document.id)
-        self.stored.append(document.stored)
+        self.bodies.append(document.stored)
         self.stored_bytes += len(document.stored)
         self.live_documents += 1
         self.live_length += document.length
@@ -129,8 +126,7 @@ class Buffer:
         size = 2 * len(self.seq)
         for name in ("length", "seq", "timestamp", "created_at", "expires_at", "importance"):
             setattr(self, name, _resized(getattr(self, name), size, 0))
-        for name in ("deleted_seq", "deleted_at", "superseded_seq", "superseded_at"):
-            setattr(self, name, _resized(getattr(self, name), size, NEVER_US))
+        self.overlay.grow(size)
         self.doc_posting = _resized(self.doc_posting, size + 1, 0)
 
     def _grow_postings(self, needed: int) -> None:
@@ -138,42 +134,17 @@ class Buffer:
         for name in ("posting_doc", "posting_term", "posting_tf", "posting_next"):
             setattr(self, name, _resized(getattr(self, name), size, 0))
 
-    def delete(self, doc: int, seq: int, at_us: int) -> None:
-        """Hide a document from snapshots of `seq` and later; the statistics lose it. Of two calls the earlier `at_us` holds (an erasure after a deletion)."""
-        if self.deleted_seq[doc] == NEVER_US:
+    def delete(self, docs: Array, seq: int, at_us: int) -> None:
+        """Hide distinct documents from snapshots of `seq` and later; the statistics lose what they added."""
+        for doc in self.overlay.delete(docs, seq, at_us).tolist():
             self.live_documents -= 1
             self.live_length -= int(self.length[doc])
-            lo, hi = self.doc_posting[doc], self.doc_posting[doc + 1]
-            self.df[self.posting_term[lo:hi]] -= 1
-            self.deleted_at[doc] = at_us
-            self.deleted_seq[doc] = seq
-        elif at_us < self.deleted_at[doc]:
-            self._own_overlay()
-            self.deleted_at[doc] = at_us
-
-    def delete_all(self, docs: Sequence[int], seq: int, at_us: int) -> None:
-        for doc in docs:
-            self.delete(doc, seq, at_us)
-
-    def supersede(self, doc: int, seq: int, at_us: int) -> None:
-        """`seq` and `at_us` NEVER_US: it is superseded no more."""
-        if self.superseded_seq[doc] != NEVER_US:
-            self._own_overlay()
-        self.superseded_at[doc] = at_us
-        self.superseded_seq[doc] = seq
-
-    def _own_overlay(self) -> None:
-        """Before a change of a change: some reader may hold the arrays (see lexical.overlay)."""
-        if self._viewed:
-            for name in ("deleted_seq", "deleted_at", "superseded_seq", "superseded_at"):
-                setattr(self, name, getattr(self, name).copy())
-            self._viewed = False
+            self.df[self.posting_term[self.doc_posting[doc] : self.doc_posting[doc + 1]]] -= 1
 
     def view(self, terms: Iterable[str]) -> tuple[BufferView, list[int]]:
         """What a reader of `terms` needs, and how many live documents hold each; call under the namespace's lock."""
         number = self.term_number.get
         numbers = [number(term, -1) for term in terms]
-        self._viewed = True
         view = BufferView(
             self.documents,
             self._head.take(numbers),
@@ -186,11 +157,8 @@ class Buffer:
             self.created_at,
             self.expires_at,
             self.importance,
-            self.deleted_seq,
-            self.deleted_at,
-            self.superseded_seq,
-            self.superseded_at,
-            self.stored,
+            self.overlay.view(),
+            self.bodies,
         )
         return view, self.df.take(numbers).tolist()
 
@@ -221,9 +189,18 @@ class Buffer:
     def documents_of_id(self, id: str) -> Sequence[int]:
         return self.id_docs.get(id, ())
 
+    def documents_of_ids(self, ids: Sequence[str]) -> tuple[Array, Array]:
+        """(which, docs): document docs[i] is a version of the record ids[which[i]], for every version that this buffer holds."""
+        places = np.array([(i, doc) for i, id in enumerate(ids) for doc in self.id_docs.get(id, ())], np.int64).reshape(-1, 2)
+        return places[:, 0], places[:, 1]
+
+    def stored(self, doc: int) -> bytes:
+        """The stored bytes of a document."""
+        return self.bodies[doc]
+
     def memory_bytes(self) -> int:
         """An estimate of the anonymous memory held."""
-        arrays = 11 * self.seq.nbytes + 4 * self.posting_doc.nbytes + 2 * self._head.nbytes
+        arrays = 7 * self.seq.nbytes + self.overlay.nbytes + 4 * self.posting_doc.nbytes + 2 * self._head.nbytes
         return arrays + self.stored_bytes + 120 * (len(self.term_number) + len(self.key_docs) + len(self.id_docs))
 
 

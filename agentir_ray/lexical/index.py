@@ -6,7 +6,7 @@ it. It knows no log and no manifest: the engine tells it what was committed, and
 
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import add
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from agentir_ray.lexical.filters import EVERYTHING, Expression, evaluate
 from agentir_ray.lexical.filters.keys import STRING, field_key, scalar_key
 from agentir_ray.lexical.filters.ranges import prefix_range, single
 from agentir_ray.lexical.overlay import ERASED_AT, Changes
+from agentir_ray.lexical.part import Part
 from agentir_ray.lexical.query import Statistics
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.strings import hashes, pack_strings
@@ -32,8 +33,23 @@ MAX_KNOWN_TERMS = 65_536  # query terms whose places are remembered; forgotten a
 class Place(NamedTuple):
     """Where a version of a record lies."""
 
-    part: Segment | Buffer
+    part: Part
     doc: int
+
+
+class Versions(NamedTuple):
+    """Document docs[i] of a part is a version of record number which[i] of those asked for; `superseded` are the ids that these documents supersede."""
+
+    which: Array
+    docs: Array
+    superseded: list[str]
+
+
+class Located(NamedTuple):
+    """Where the versions of records (distinct `ids`) lay in the segments of some moment. Segments never change, so it holds for those of them that are still there."""
+
+    ids: tuple[str, ...]
+    parts: dict[Part, Versions]
 
 
 class Snapshot(NamedTuple):
@@ -99,8 +115,8 @@ class Index:
         self._directory = _Directory(self.segments)
 
     @property
-    def parts(self) -> list[Segment | Buffer]:
-        """Oldest first."""
+    def parts(self) -> list[Part]:
+        """In no order of time once segments were merged: versions are ordered by their sequence numbers."""
         return [*self.segments, *([self.sealing] if self.sealing is not None else []), self.buffer]
 
     @property
@@ -110,10 +126,6 @@ class Index:
     @property
     def live_documents(self) -> int:
         return sum(part.live_documents for part in self.parts)
-
-    @property
-    def unsealed_documents(self) -> int:
-        return sum(buffer.documents for buffer in self.buffers)
 
     # Reading.
 
@@ -146,6 +158,24 @@ class Index:
         """Every version of the record that was not erased, oldest first."""
         return [place for place in self._versions(id) if not _is_erased(place)]
 
+    def locate(self, ids: Iterable[str]) -> Located:
+        """Where the records lie, without the lock: their ids are read from the files, which for many takes longer than anyone should wait."""
+        distinct = tuple(dict.fromkeys(ids))
+        return Located(distinct, {segment: _versions_in(segment, distinct) for segment in self.segments})
+
+    def _versions_of(self, part: Part, located: Located) -> Versions:
+        """In any part of now; what came since `located` was made is looked up."""
+        return located.parts.get(part) or _versions_in(part, located.ids)
+
+    def known(self, located: Located) -> list[str]:
+        """The ids of the records that were not erased; call under the lock."""
+        known = np.zeros(len(located.ids), bool)
+        for part in self.parts:
+            which, docs, _ = self._versions_of(part, located)
+            deleted_at = part.overlay.deleted_at
+            known[which if len(deleted_at) == 0 else which[deleted_at[docs] != ERASED_AT]] = True
+        return [located.ids[i] for i in np.flatnonzero(known).tolist()]
+
     def _versions(self, id: str) -> list[Place]:
         """Every version that some part holds, oldest first."""
         places = [Place(part, doc) for part in self.parts for doc in part.documents_of_id(id)]
@@ -156,7 +186,7 @@ class Index:
     def current(self, id: str) -> Place | None:
         """The version that is not deleted, if any."""
         for place in reversed(self.find(id)):
-            deleted_seq = _overlay(place.part)[0]
+            deleted_seq = place.part.overlay.deleted_seq
             if len(deleted_seq) == 0 or deleted_seq[place.doc] == NEVER_US:
                 return place
         return None
@@ -179,23 +209,16 @@ class Index:
             self._delete(place, seq, document.created_at_us)
         self.add(seq, document)
 
-    def erase(self, seq: int, ids: Sequence[str]) -> int:
-        """Delete every version of the records for every `as_of`; returns how many records there were. What they superseded stands again."""
-        erased = 0
-        docs: dict[Segment | Buffer, list[int]] = {}
-        for id in ids:
-            places = self.find(id)
-            erased += bool(places)
-            for place in places:
-                docs.setdefault(place.part, []).append(place.doc)
+    def erase(self, seq: int, located: Located) -> None:
+        """Delete every version of the records for every `as_of`. What they superseded stands again."""
         restored: set[str] = set()
-        for part, dead in docs.items():
-            restored.update(_superseded_by(part, dead))
-            part.delete_all(dead, seq, ERASED_AT)
+        for part in self.parts:
+            _, docs, superseded = self._versions_of(part, located)
+            part.delete(docs, seq, ERASED_AT)
+            restored.update(superseded)
         self._directory = _Directory(self.segments, self._directory)
-        for id in restored:
+        for id in restored.difference(located.ids):
             self._restore(id)
-        return erased
 
     def withdraw(self, seqs: Sequence[int]) -> None:
         """Undo what the versions of these sequence numbers superseded: they were erased before they came to this index, which only sees what they did to its segments."""
@@ -207,20 +230,20 @@ class Index:
         """Mark a record superseded by those that still do, and by nothing else."""
         superseders = self._superseders(id)
         for place in self.find(id):
-            place.part.supersede(place.doc, NEVER_US, NEVER_US)
+            place.part.overlay.supersede(place.doc, NEVER_US, NEVER_US)
             for superseding_seq, at_us in superseders:
                 self._mark_superseded(place, superseding_seq, at_us)
 
     def _delete(self, place: Place, seq: int, at_us: int) -> None:
-        place.part.delete(place.doc, seq, at_us)
-        if isinstance(place.part, Segment):
+        place.part.delete(np.array([place.doc]), seq, at_us)
+        if place.part not in self.buffers:
             self._directory = _Directory(self.segments, self._directory)
 
     @staticmethod
     def _mark_superseded(place: Place, seq: int, at_us: int) -> None:
-        superseded_at = _overlay(place.part)[3]
+        superseded_at = place.part.overlay.superseded_at
         if len(superseded_at) == 0 or at_us < superseded_at[place.doc]:
-            place.part.supersede(place.doc, seq, at_us)
+            place.part.overlay.supersede(place.doc, seq, at_us)
 
     def _superseders(self, id: str) -> list[tuple[int, int]]:
         """(seq, created_at) of every version that supersedes the record and was not erased."""
@@ -236,7 +259,7 @@ class Index:
         self.sealing, self.buffer = self.buffer, Buffer()
         return self.sealing
 
-    def install(self, replaced: Sequence[Segment | Buffer], segment: Segment | None) -> None:
+    def install(self, replaced: Sequence[Part], segment: Segment | None) -> None:
         """Put `segment` (None: nothing was left) in the place of the parts that it was built from, with what happened to their documents meanwhile."""
         if segment is not None:
             self.carry_over(replaced, segment)
@@ -249,36 +272,31 @@ class Index:
         self._directory = _Directory(self.segments)
 
     @staticmethod
-    def carry_over(replaced: Sequence[Segment | Buffer], segment: Segment) -> None:
+    def carry_over(replaced: Sequence[Part], segment: Segment) -> None:
         """Apply to the new segment what happened to its sources' documents since it was drafted.
 
         `install` does it. Whoever saves the segments' changes before that (a manifest) does it first under the same lock: changes that belong together are then saved together.
         """
         for part in replaced:
-            old = _overlay(part)
+            old = part.overlay.now
             if len(old.deleted_seq) == 0:
                 continue
-            new = _overlay(segment)
             docs, places = _same_documents(part, segment)
-            before = [column[places] if len(column) else np.full(len(places), NEVER_US) for column in new]
+            before = [column[places] if len(column) else np.full(len(places), NEVER_US) for column in segment.overlay.now]
             now = [column[docs] for column in old]
             deleted = np.flatnonzero((now[0] != NEVER_US) & ((now[0] != before[0]) | (now[1] != before[1])))
             for i in deleted.tolist():
-                segment.delete(int(places[i]), int(now[0][i]), int(now[1][i]))
+                segment.delete(places[i : i + 1], int(now[0][i]), int(now[1][i]))
             for i in np.flatnonzero((now[2] != before[2]) | (now[3] != before[3])).tolist():
-                segment.supersede(int(places[i]), int(now[2][i]), int(now[3][i]))
+                segment.overlay.supersede(int(places[i]), int(now[2][i]), int(now[3][i]))
 
 
 NO_FILTER: Words = np.empty(0, np.uint64)
 _SUPERSEDES = field_key("supersedes")
 
 
-def _overlay(part: Segment | Buffer) -> Changes:
-    return part.overlay.now if isinstance(part, Segment) else Changes(part.deleted_seq, part.deleted_at, part.superseded_seq, part.superseded_at)
-
-
 def _is_erased(place: Place) -> bool:
-    deleted_at = _overlay(place.part).deleted_at
+    deleted_at = place.part.overlay.deleted_at
     return len(deleted_at) > 0 and bool(deleted_at[place.doc] == ERASED_AT)
 
 
@@ -286,15 +304,22 @@ def _seq(place: Place) -> int:
     return int(place.part.column("seq")[place.doc])
 
 
-def _superseded_by(part: Segment | Buffer, docs: Sequence[int]) -> list[str]:
+def _versions_in(part: Part, ids: Sequence[str]) -> Versions:
+    which, docs = part.documents_of_ids(ids)
+    return Versions(which, docs, _superseded_by(part, docs))
+
+
+def _superseded_by(part: Part, docs: Array) -> list[str]:
     """The ids that the documents supersede, read from their filter keys."""
-    if not part.supersedes_some:
+    if not len(docs) or not part.supersedes_some:
         return []
     prefix = _SUPERSEDES + STRING
-    return [key[len(prefix) :].decode() for key, holders in part.keys(*prefix_range(prefix)) if np.isin(holders, docs).any()]
+    chosen = np.zeros(part.documents, bool)
+    chosen[docs] = True
+    return [key[len(prefix) :].decode() for key, holders in part.keys(*prefix_range(prefix)) if chosen[holders].any()]
 
 
-def _same_documents(part: Segment | Buffer, segment: Segment) -> tuple[Array, Array]:
+def _same_documents(part: Part, segment: Segment) -> tuple[Array, Array]:
     """(documents of `part`, their places in `segment`) for those that the segment has; the others were erased before it was drafted."""
     wanted, seq, by_seq = part.column("seq"), segment.array("seq"), segment.by_seq
     at = np.minimum(np.searchsorted(seq, wanted, sorter=by_seq), len(seq) - 1)

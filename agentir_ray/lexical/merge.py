@@ -16,14 +16,13 @@ from agentir_ray.lexical.overlay import ERASED_AT
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.stored import StoredFields, pack_stored
 from agentir_ray.lexical.strings import Strings, join_strings, pack_strings, take_strings
-from agentir_ray.types import NEVER_US
 
 Array = npt.NDArray[Any]
 
 
 def draft_segments(segments: Sequence[Segment], namespace: str, fingerprint: str) -> Draft:
     """The content of all `segments`, documents in time order (newest sequence number last among equals)."""
-    frozen = [_overlay(segment) for segment in segments]
+    frozen = [segment.overlay.columns() for segment in segments]  # as it is now; what changes while the merge runs is handed over by the engine
     kept = [_kept(columns) for columns in frozen]
     columns = {
         name: np.concatenate([segment.column(name)[docs] for segment, docs in zip(segments, kept, strict=True)]) for name in ("seq", "timestamp", "created_at", "expires_at")
@@ -55,12 +54,6 @@ def draft_segments(segments: Sequence[Segment], namespace: str, fingerprint: str
         namespace=namespace,
         fingerprint=fingerprint,
     )
-
-
-def _overlay(segment: Segment) -> dict[str, Array]:
-    """The overlay as it is now; what changes while the merge runs is handed over by the engine."""
-    values = {name: getattr(segment.overlay, name).copy() for name in OVERLAY}
-    return {name: column if len(column) else np.full(segment.documents, NEVER_US, np.int64) for name, column in values.items()}
 
 
 def _kept(overlay: dict[str, Array]) -> Array:

@@ -1,10 +1,10 @@
-"""What happened to the documents of an immutable segment after it was written: deletions and supersessions.
+"""What happened to the documents of a segment or a buffer after they were written: deletions and supersessions.
 
 Each change carries the sequence number that made it and the time from which it holds, so that a reader's snapshot and `as_of` decide whether they apply. Changes are made under the
 namespace's lock. A document's first change is written in place: a reader that took its view before sees a later sequence number than its own, or nothing yet. A change of a change
 (an erasure after a deletion, an earlier supersession, a restored record) would show through, so it is made in a copy when some reader holds a view.
 
-The manifest keeps the changes since the file was written (`since_written`); the next merge writes them into the file.
+The manifest keeps the changes since a segment's file was written (`since_written`); the next merge writes them into the file.
 """
 
 from collections.abc import Sequence
@@ -59,6 +59,14 @@ class Overlay:
     def superseded_at(self) -> Array:
         return self.now.superseded_at
 
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for column in self.now)
+
+    def columns(self) -> dict[str, Array]:
+        """A copy of the present state by name, at its full length."""
+        return {name: column.copy() if len(column) else np.full(self._documents, NEVER_US, np.int64) for name, column in zip(Changes._fields, self.now, strict=True)}
+
     def view(self) -> Changes:
         """The present state for a reader that compares sequence numbers with its own."""
         self._viewed = True
@@ -73,17 +81,23 @@ class Overlay:
             self.now = Changes(*(column.copy() for column in self.now))
             self._viewed = False
 
-    def delete(self, doc: int, seq: int, at_us: int) -> bool:
-        """True if the document was alive until now. Of two calls the earlier `at_us` holds (an erasure after a deletion)."""
+    def grow(self, documents: int) -> None:
+        """Make room for documents to come, to which nothing happened."""
+        if len(self.now.deleted_seq):
+            self.now = Changes(*(np.concatenate([column, np.full(documents - len(column), NEVER_US)]) for column in self.now))
+            self._viewed = False
+        self._documents = documents
+
+    def delete(self, docs: Array, seq: int, at_us: int) -> Array:
+        """Delete distinct documents; returns those that were alive until now. Of two calls the earlier `at_us` holds (an erasure after a deletion)."""
         self._materialise()
-        self._changed.add(doc)
-        alive = bool(self.now.deleted_seq[doc] == NEVER_US)
-        if alive:
-            self.now.deleted_at[doc] = at_us
-            self.now.deleted_seq[doc] = seq
-        elif at_us < self.now.deleted_at[doc]:
+        alive: Array = docs[self.now.deleted_seq[docs] == NEVER_US]
+        earlier = docs[(self.now.deleted_seq[docs] != NEVER_US) & (at_us < self.now.deleted_at[docs])]
+        if len(earlier):
             self._own()
-            self.now.deleted_at[doc] = at_us
+        self.now.deleted_at[docs[at_us < self.now.deleted_at[docs]]] = at_us
+        self.now.deleted_seq[alive] = seq
+        self._changed.update(alive.tolist(), earlier.tolist())
         return alive
 
     def supersede(self, doc: int, seq: int, at_us: int) -> None:

@@ -12,14 +12,15 @@ from agentir_ray.lexical.stored import pack_stored
 from agentir_ray.lexical.strings import hashes, pack_strings, pack_texts, take_strings
 
 Array = npt.NDArray[Any]
-COLUMNS = ("seq", "timestamp", "created_at", "expires_at", "importance", "length", *OVERLAY)
+COLUMNS = ("seq", "timestamp", "created_at", "expires_at", "importance", "length")
 
 
 def draft_buffer(buffer: Buffer, namespace: str, fingerprint: str) -> Draft:
     """The content of `buffer`, documents in time order (newest sequence number last among equals)."""
-    kept = np.flatnonzero(buffer.column("deleted_at") != ERASED_AT)
+    overlay = buffer.overlay.columns()
+    kept = np.flatnonzero(overlay["deleted_at"][: buffer.documents] != ERASED_AT)
     order = kept[np.lexsort((buffer.seq[kept], buffer.timestamp[kept]))]
-    columns = {name: getattr(buffer, name)[order] for name in COLUMNS}
+    columns = {name: getattr(buffer, name)[order] for name in COLUMNS} | {name: overlay[name][order] for name in OVERLAY}
 
     size = buffer.doc_posting[order + 1] - buffer.doc_posting[order]
     doc_start = np.zeros(len(order) + 1, np.int64)
@@ -47,7 +48,7 @@ def draft_buffer(buffer: Buffer, namespace: str, fingerprint: str) -> Draft:
         keys=pack_strings(buffer.sorted_keys),
         key_number=key_number[alive],
         key_doc=key_doc[alive],
-        stored=pack_stored(buffer.stored[doc] for doc in order),
+        stored=pack_stored(buffer.bodies[doc] for doc in order),
         namespace=namespace,
         fingerprint=fingerprint,
     )

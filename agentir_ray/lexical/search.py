@@ -75,7 +75,7 @@ def top_k(
             arguments: tuple[Any, ...] = (
                 view.head, *query, view.documents, visibility.since_us, visibility.until_us, snapshot.buffer_filters[i], *times,
                 view.posting_doc, view.posting_tf, view.posting_next, view.length, view.seq, view.timestamp, view.created_at, view.expires_at, view.importance,
-                view.deleted_seq, view.deleted_at, view.superseded_seq, view.superseded_at, segments + i, size, *heap, *scratch,
+                *view.changes, segments + i, size, *heap, *scratch,
             )  # fmt: skip
             size = search_buffer(*arguments)
             searched += 1

@@ -26,7 +26,7 @@ from agentir_ray.lexical.filters import Expression, evaluate, is_small
 from agentir_ray.lexical.filters.ranges import key_range, single
 from agentir_ray.lexical.overlay import Overlay
 from agentir_ray.lexical.stored import StoredFields, unpack_block
-from agentir_ray.lexical.strings import Strings, hashes, pack_strings
+from agentir_ray.lexical.strings import Strings, hashes, pack_strings, pack_texts
 from agentir_ray.sections import SectionFile
 from agentir_ray.types import NEVER_US
 
@@ -125,16 +125,9 @@ class Segment:
 
     # Documents.
 
-    def delete(self, doc: int, seq: int, at_us: int) -> None:
-        """Hide a document from snapshots of `seq` and later; the statistics lose exactly what it added."""
-        self.delete_all([doc], seq, at_us)
-
-    def delete_all(self, docs: Sequence[int], seq: int, at_us: int) -> None:
-        """The same for several documents."""
-        self._forget_statistics([doc for doc in docs if self.overlay.delete(doc, seq, at_us)])
-
-    def supersede(self, doc: int, seq: int, at_us: int) -> None:
-        self.overlay.supersede(doc, seq, at_us)
+    def delete(self, docs: Array, seq: int, at_us: int) -> None:
+        """Hide distinct documents from snapshots of `seq` and later; the statistics lose exactly what they added."""
+        self._forget_statistics(self.overlay.delete(docs, seq, at_us))
 
     def replay(self, changes: Sequence[Any]) -> None:
         """Take over the overlay's changes that the manifest kept."""
@@ -142,9 +135,8 @@ class Segment:
         self.overlay.replay(changes)
         self._forget_statistics(np.setdiff1d(self.overlay.deleted(), before))
 
-    def _forget_statistics(self, dead: Sequence[int] | Array) -> None:
-        if len(dead):
-            docs = np.asarray(dead, np.int64)
+    def _forget_statistics(self, docs: Array) -> None:
+        if len(docs):
             self.live_documents -= len(docs)
             self.live_length -= int(self.array("length")[docs].sum())
             self._subtract(docs)
@@ -240,6 +232,19 @@ class Segment:
         wanted = hashes(pack_strings([id.encode()]))
         first, last = np.searchsorted(values, wanted[0], "left"), np.searchsorted(values, wanted[0], "right")
         return [doc for doc in docs[first:last].tolist() if self.id(doc) == id]
+
+    def documents_of_ids(self, ids: Sequence[str]) -> tuple[Array, Array]:
+        """(which, docs): document docs[i] is a version of the record ids[which[i]], for every version that this segment holds."""
+        values, docs = self.array("id_hash"), self.array("id_doc")
+        wanted = hashes(pack_texts(ids))
+        first = np.searchsorted(values, wanted, "left")
+        count = np.searchsorted(values, wanted, "right") - first
+        which = np.repeat(np.arange(len(ids)), count)
+        candidates = docs[np.repeat(first - (np.cumsum(count) - count), count) + np.arange(len(which))].astype(np.int64)
+        by_block = np.argsort(self.stored_fields.block[candidates], kind="stable")  # each block is decompressed once
+        which, candidates = which[by_block], candidates[by_block]
+        same = np.fromiter((self.id(doc) == ids[i] for i, doc in zip(which.tolist(), candidates.tolist(), strict=True)), bool, len(which))
+        return which[same], candidates[same]
 
     def release(self) -> None:
         """Drop what the shared cache holds of this segment."""

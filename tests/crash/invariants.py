@@ -16,7 +16,6 @@ from agentir_ray.client.memory import Memory
 from agentir_ray.engine.manifest import decode_manifest
 from agentir_ray.engine.namespace import replay
 from agentir_ray.errors import AgentIRError, ErasedError, NotFoundError
-from agentir_ray.lexical.buffer import Buffer
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.overlay import ERASED_AT
 from agentir_ray.types import NEVER_US
@@ -166,9 +165,8 @@ def fates(index: Index) -> dict[int, tuple[int, ...]]:
     """By sequence number, of every version that was not erased: when it was deleted, and when superseded."""
     found = {}
     for part in index.parts:
-        columns = part if isinstance(part, Buffer) else part.overlay
         for doc, seq in enumerate(part.column("seq").tolist()):
-            fate = tuple(int(column[doc]) if len(column) else NEVER_US for column in (columns.deleted_seq, columns.deleted_at, columns.superseded_seq, columns.superseded_at))
+            fate = tuple(int(column[doc]) if len(column) else NEVER_US for column in part.overlay.now)
             if fate[1] != ERASED_AT:
                 assert seq not in found, "a version came twice"
                 found[seq] = fate

@@ -83,7 +83,7 @@ def check_answer(index: Index, oracle: NaiveIndex, question: Question) -> None:
     by_seq = {version.seq: version.record for version in oracle.versions}
     for hit in found:
         segments = len(snapshot.segments)
-        stored = snapshot.segments[hit.part].stored(hit.doc) if hit.part < segments else snapshot.buffers[hit.part - segments].stored[hit.doc]
+        stored = snapshot.segments[hit.part].stored(hit.doc) if hit.part < segments else snapshot.buffers[hit.part - segments].stored(hit.doc)
         assert stored == stored_of(by_seq[hit.seq], hit.seq)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from agentir_ray.lexical.cache import SegmentCache
-from agentir_ray.lexical.index import Index
+from agentir_ray.lexical.index import Index, Located
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
 from agentir_ray.lexical.segment import Segment
@@ -88,6 +88,7 @@ class IndexMachine(RuleBasedStateMachine):
         self.sealing_seq = 0
         self.merging: list[Segment] | None = None
         self.merge_built: Segment | None = None
+        self.located: Located | None = None
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):
@@ -99,22 +100,24 @@ class IndexMachine(RuleBasedStateMachine):
     def commit(self, kind: str, content: Any) -> None:
         seq = self.index.seq + 1
         with self.index.lock:
-            assert self.apply(self.index, kind, seq, content) == self.apply_to_oracle(kind, seq, content)
+            self.apply(self.index, kind, seq, content)
+            self.apply_to_oracle(kind, seq, content)
             self.index.seq = seq
         self.log.append((kind, seq, content))
 
-    def apply(self, index: Index, kind: str, seq: int, content: Any) -> int | None:
+    def apply(self, index: Index, kind: str, seq: int, content: Any) -> None:
         if kind == "erase":
-            return index.erase(seq, content)
-        (index.add if kind == "add" else index.replace)(seq, document_of(content, seq))
-        return None
+            located = self.located if index is self.index and self.located is not None and content == list(self.located.ids) else index.locate(content)
+            index.erase(seq, located)
+        else:
+            (index.add if kind == "add" else index.replace)(seq, document_of(content, seq))
 
-    def apply_to_oracle(self, kind: str, seq: int, content: Any) -> int | None:
+    def apply_to_oracle(self, kind: str, seq: int, content: Any) -> None:
         if kind == "erase":
             self.erased.update(content)
-            return self.oracle.erase(content)
-        (self.oracle.add if kind == "add" else self.oracle.replace)(seq, content, content.text.split())
-        return None
+            self.oracle.erase(content)
+        else:
+            (self.oracle.add if kind == "add" else self.oracle.replace)(seq, content, content.text.split())
 
     @rule(id=st.sampled_from(NAMES), random=seeds)
     def write(self, id: str, random: Random) -> None:
@@ -136,6 +139,21 @@ class IndexMachine(RuleBasedStateMachine):
     @rule(ids=st.lists(st.sampled_from(NAMES), min_size=1, max_size=2, unique=True))
     def erase(self, ids: list[str]) -> None:
         self.commit("erase", ids)
+
+    @rule(position=st.integers(0, 1_000))
+    def locate(self, position: int) -> None:
+        """Some records to be erased later, whatever is sealed, merged and written meanwhile."""
+        ids = [NAMES[position % len(NAMES)], *([self.oracle.versions[position % len(self.oracle.versions)].record.id] if self.oracle.versions else [])]
+        self.located = self.index.locate(ids)
+
+    @precondition(lambda self: self.located is not None)
+    @rule()
+    def erase_located(self) -> None:
+        assert self.located is not None
+        with self.index.lock:
+            assert self.index.known(self.located) == [id for id in self.located.ids if self.oracle.find(id)]
+        self.commit("erase", list(self.located.ids))
+        self.located = None
 
     @rule(position=st.integers(0, 1_000))
     def erase_any(self, position: int) -> None:
@@ -260,7 +278,7 @@ def test_long_lives(seed: int) -> None:
     machine = IndexMachine()
     machine.start()
     for _ in range(150):
-        action = random.randrange(20)
+        action = random.randrange(22)
         if action < 3:
             machine.write(random.choice(NAMES), random)
         elif action < 5:
@@ -288,6 +306,11 @@ def test_long_lives(seed: int) -> None:
                 machine.build_merge({random.randrange(6) for _ in range(random.randrange(1, 4))})
         elif action == 18:
             machine.look_up()
+        elif action == 19:
+            machine.locate(random.randrange(1_000))
+        elif action == 20:
+            if machine.located is not None:
+                machine.erase_located()
         elif random.random() < 0.3:
             machine.reopen()
         machine.counts()

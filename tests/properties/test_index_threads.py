@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentir_ray.kernels import bm25, growing, hashing, heap, invert, topk
+from agentir_ray.kernels import bm25, growing, hashing, heap, invert, topk, visible
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
@@ -73,9 +73,10 @@ def test_snapshots_are_isolated(seed: int, tmp_path: Path) -> None:
         random = Random(seed)
         for seq in range(1, 401):
             kind, content = some_change(random, oracle, seq)
+            located = index.locate(content if kind == "erase" else ())
             with index.lock:
                 if kind == "erase":
-                    index.erase(seq, content)
+                    index.erase(seq, located)
                 else:
                     (index.add if kind == "add" else index.replace)(seq, document_of(content, seq))
                 index.seq = seq
@@ -144,7 +145,7 @@ def test_a_view_keeps_its_moment(tmp_path: Path) -> None:
         def commit(kind: str, content: Any, index: Index = index, oracle: NaiveIndex = oracle) -> None:
             seq = index.seq + 1
             if kind == "erase":
-                index.erase(seq, content)
+                index.erase(seq, index.locate(content))
             else:
                 (index.add if kind == "add" else index.replace)(seq, document_of(content, seq))
             apply_to_oracle(oracle, seq, kind, content)
@@ -172,7 +173,7 @@ def test_a_view_keeps_its_moment(tmp_path: Path) -> None:
 def test_each_kernel_is_compiled_once() -> None:
     """A kernel that is called from Python has one declared signature: mapped or heap arrays, integers or floats, nothing is compiled at the first search."""
     called = [
-        *(topk.search_segment, topk.search_buffer, bm25.segment_bound, heap.sort_heap, bm25.term_tf),
+        *(topk.search_segment, topk.search_buffer, visible.last_visible, bm25.segment_bound, heap.sort_heap, bm25.term_tf),
         *(growing.append_postings, growing.find_tf, hashing.hash_strings, hashing.find_strings, hashing.unite_strings),
         *(invert.count_blocks, invert.invert, invert.skylines, invert.sort_terms, invert.pack_forward, invert.gather_forward, invert.count_each, invert.subtract_terms),
     ]

@@ -176,7 +176,7 @@ def test_statistics_move_under_the_bounds(corpus: Corpus, whole: Segment) -> Non
             dead = np.flatnonzero(~longest & ~corpus.deleted)
             with index.lock:
                 index.seq += 1
-                segment.delete_all(dead.tolist(), index.seq, 0)
+                segment.delete(dead, index.seq, 0)
                 index.install([], None)
             corpus.deleted[dead] = True
             check_queries(corpus, index, rng, 20)
