@@ -9,6 +9,7 @@ Invariants: header, table and length are checked at open, a section at its first
 newer writers may add some; a file is never modified in place.
 """
 
+import errno
 import mmap
 import os
 import struct
@@ -20,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from agentir_ray.errors import DamagedError, FormatError
+from agentir_ray.errors import DamagedError, FormatError, StoreError
 
 MAGIC = b"AGENTIR\x00"
 CONTAINER_VERSION = 1
@@ -71,6 +72,9 @@ class SectionFile:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except FileNotFoundError:
             raise self._damaged("is missing") from None
+        except OSError as error:
+            way_out = "allow this process more open files (`ulimit -n`)" if error.errno in (errno.EMFILE, errno.ENFILE) else "see that this user may read it and memory is left"
+            raise StoreError(f"{path} cannot be opened ({error.strerror}); {way_out}, and call again") from error
         self._lock = threading.Lock()
         self._table = self._read_table()
         self._checked: dict[str, Array] = {}

@@ -36,9 +36,11 @@ class WriteBatch(Batch):
 
 @dataclass(eq=False)
 class Namespace:
-    """`maintenance` is held by whoever rewrites files, `updating` by who lost a race to update a record (see writing.update_record).
+    """`maintenance` is held by whoever rewrites files, `updating` by who lost a race to update a record (see writing.update_record), `crowded` by the writer that
+    seals for all of them.
 
-    `pins`, which the store keeps, counts the calls that use this object: it is evicted only at 0.
+    `damaged`: the index may lack what was committed, or a segment's file is damaged; the next use loads it anew. `pins` and what follows is kept by `residents`: `pins` counts the
+    calls that use this object, which is evicted only at 0.
     """
 
     name: str
@@ -51,19 +53,30 @@ class Namespace:
     applied_seq: int
     maintenance: threading.Lock = field(default_factory=threading.Lock)
     updating: threading.Lock = field(default_factory=threading.Lock)
+    crowded: threading.Lock = field(default_factory=threading.Lock)
     sealing_seq: int = 0  # the last entry in index.sealing
     damaged: bool = False
     due: bool = False  # maintenance was asked to look after it, and has not begun
     pins: int = 0
+    uses: int = 0
     accounted_bytes: int = 0
+    accounted_files: int = 0
+    checked_ns: int = 0  # when a follower last asked the log for more
 
     def apply(self, batch: WriteBatch, appended: Sequence[Appended]) -> None:
-        """Make a committed batch searchable."""
+        """Make a committed batch searchable.
+
+        When the index lacks an entry before it (an interrupt came between commit and apply), nothing may jump over the gap, else the next seal makes it last: the namespace is
+        marked damaged, so that its next use loads it anew from the log, with this batch.
+        """
         index = self.index
         with index.lock:
             for entry, prepared, outcome in zip(batch.entries, batch.prepared, appended, strict=True):
                 if outcome.status is not Status.APPENDED:
                     continue
+                if outcome.seq != index.seq + 1:
+                    self.damaged = True
+                    return
                 if isinstance(prepared, Located):
                     index.erase(outcome.seq, prepared)
                 elif entry.kind is EntryKind.ADD:
@@ -76,7 +89,11 @@ class Namespace:
         """For a follower: apply what the log holds beyond the index."""
         entries = list(log.read(self.number, self.index.seq))
         with self.index.lock:
-            deque(replay(self.index, entries, self.analyzer), maxlen=0)
+            try:
+                deque(replay(self.index, entries, self.analyzer), maxlen=0)
+            except BaseException:
+                self.damaged = True  # an entry may be there by half
+                raise
 
     @property
     def unsealed(self) -> int:
@@ -84,7 +101,8 @@ class Namespace:
         return self.index.seq - self.applied_seq
 
     def memory_bytes(self) -> int:
-        return 4_096 + sum(buffer.memory_bytes() for buffer in self.index.buffers)
+        """What the process would have again if this were evicted; the files' pages are the kernel's."""
+        return 4_096 + self.index.memory_bytes()
 
 
 def replay(index: Index, entries: Iterable[Entry], analyzer: Analyzer) -> Iterator[int]:

@@ -4,14 +4,12 @@
     <store>/log.sqlite3     the record log, with its -wal and -shm
     <store>/segments/<n>/   the segment files of namespace number n
 
-Namespaces are loaded when first used and evicted, least recently used first, when their memory exceeds the budget: nothing is lost, their log is the truth. Opening reads no
-namespace at all, so it costs the same with ten of them as with ten thousand (F12, F20).
+It opens and closes these, takes writes, and knows which files nobody needs any more; `residents` keeps the namespaces that are loaded. Opening reads no namespace at all, so it
+costs the same with ten of them as with ten thousand (F12, F20).
 """
 
 import logging
 import threading
-import weakref
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +22,7 @@ from agentir_ray.engine.maintenance import Maintenance
 from agentir_ray.engine.manifest import Manifest, decode_manifest
 from agentir_ray.engine.namespace import Namespace, WriteBatch, load
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
+from agentir_ray.engine.residents import Residents, default_max_files
 from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError, ReadOnlyError, StorageFullError, StoreClosedError
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.storage.files import SYSTEM_FILES, FileOps, make_folder, remove
@@ -58,25 +57,27 @@ class Store:
         memory_budget_bytes: int = MEMORY_BUDGET_BYTES,
         background: bool = True,
         limits: Limits = DEFAULT_LIMITS,
+        max_files: int | None = None,
         vfs: str | None = None,
         files: FileOps = SYSTEM_FILES,
     ) -> None:
-        """`background=False` leaves sealing and merging to the writers (tests, one-shot commands). `vfs` and `files` are for tests that cut the power."""
+        """A new store's folder is its user's alone (mode 0700): what its files may be read by does not depend on the umask.
+
+        `background=False` leaves sealing and merging to the writers (tests, one-shot commands). `max_files` bounds the segment files that idle namespaces keep open (default: a
+        quarter of those that this process may open). `vfs` and `files` are for tests that cut the power.
+        """
         self.path = path
         self.clock = clock
         self.read_only = read_only
         self.memory_budget_bytes = memory_budget_bytes
         self.cache = SegmentCache(memory_budget_bytes // 8)
-        self._namespaces_budget_bytes = memory_budget_bytes - self.cache.budget_bytes
+        self._residents = Residents(self._load, self._is_due, self._refresh, memory_budget_bytes - self.cache.budget_bytes, default_max_files() if max_files is None else max_files)
         self._limits = limits
         self._files = files
         self._guard = ForkGuard()
         self._closed = False
-        self._lock = threading.Condition()
-        self._loaded: OrderedDict[str, Namespace] = OrderedDict()
-        self._loading: set[str] = set()
-        self._memory_bytes = 0
-        self._checked_ns: weakref.WeakKeyDictionary[Namespace, int] = weakref.WeakKeyDictionary()
+        self._lock = threading.Lock()  # guards what follows, and `due` of namespaces
+        self._checkpoint_at = limits.checkpoint_pages
         self._keeping_files = 0
         self._discarded: list[Path] = []
 
@@ -84,9 +85,12 @@ class Store:
             raise InvalidInputError(f"{path} is a file; a store is a folder")
         if not (path / DATABASE).exists() and (read_only or not create) and not self._has_segments():
             raise NotFoundError(f"there is no store at {path}; add a record to create it, or name another folder")
+        check_local(path)  # before anything is made there
         if not read_only:
+            new = not path.exists()
             make_folder(str(path), files)
-        check_local(path)
+            if new:
+                path.chmod(0o700)
         self.log: ReadableLog
         if read_only:
             try:
@@ -106,7 +110,7 @@ class Store:
             raise
         self.log = self._writer
         self.compactor = Compactor(self._writer, self.cache, self._discard, files, limits)
-        self._committer = GroupCommitter(self._writer, self._apply)
+        self._committer = GroupCommitter(self._writer, self._apply, self._missed)
         self.maintenance = Maintenance(self._writer, self.compactor, self.acquire, self.release, lambda: not self._discarded, background, limits)
         try:
             self._clean()
@@ -164,10 +168,12 @@ class Store:
             return
         self._closed = True
         if self.read_only:
+            self._residents.clear()
             self.log.close()
             return
         try:
             self.maintenance.stop()
+            self._residents.clear()
             self._writer.close()
         finally:
             self._store_lock.release()
@@ -192,46 +198,21 @@ class Store:
     def acquire(self, name: str, *, create: bool = False, analyzer: str | None = None) -> Namespace:
         """`namespace` without the block, for the hot path: whoever acquires must release."""
         self.check()
-        with self._lock:
-            while name in self._loading:
-                self._lock.wait()
-            namespace = self._loaded.get(name)
-            if namespace is not None and not namespace.damaged and (analyzer is None or analyzer == namespace.analyzer.name) and not self._is_stale(namespace):
-                self._loaded.move_to_end(name)
-                namespace.pins += 1
-                return namespace
-            self._loading.add(name)
-            if namespace is not None:  # to be loaded anew: wait until nobody uses the old one
-                del self._loaded[name]
-                self._memory_bytes -= namespace.accounted_bytes
-                while namespace.pins:
-                    self._lock.wait()
-        try:
-            namespace = self._load(name, create, analyzer, rebuild=namespace is not None and namespace.damaged)
-        except BaseException:
-            with self._lock:
-                self._loading.discard(name)
-                self._lock.notify_all()
-            raise
-        with self._lock:
-            self._loaded[name] = namespace
-            namespace.pins = 1
-            namespace.accounted_bytes = namespace.memory_bytes()
-            self._memory_bytes += namespace.accounted_bytes
-            self._loading.discard(name)
-            self._evict()
-            self._lock.notify_all()
-        if not self.read_only and (has_erased(namespace) or self.maintenance.owes(name)):  # a crash, or a damaged file, came between the forgetting and the purge
-            self.look_after(namespace, purge=True)
+        namespace = self._residents.acquire(name, create, analyzer)
+        if not namespace.uses and not self.read_only:
+            try:
+                # A crash, or a damaged file, may have come between the forgetting and the purge.
+                if has_erased(namespace) or self.maintenance.owes(name):
+                    self.look_after(namespace, purge=True)
+            except BaseException:
+                self.release(namespace)
+                raise
         return namespace
 
     def release(self, namespace: Namespace) -> None:
-        with self._lock:
-            namespace.pins -= 1
-            if not namespace.pins and (self._loading or namespace.name not in self._loaded):
-                self._lock.notify_all()
+        self._residents.release(namespace)
 
-    def _load(self, name: str, create: bool, analyzer: str | None, rebuild: bool) -> Namespace:
+    def _load(self, name: str, create: bool, analyzer: str | None, before: Namespace | None) -> Namespace:
         if self.read_only:
             return self._follow(name)
         state = self.log.state(name)
@@ -247,6 +228,7 @@ class Store:
             state = self._writer.claim(name)
         folder = self.folder(state.number)
         wanted = analyzer or DEFAULT_ANALYZER
+        rebuild = before is not None and before.damaged and has_damaged_segment(before)
         try:
             present = decode_manifest(state.manifest, name).analyzer if state.manifest else DEFAULT_ANALYZER
             wanted = analyzer or present
@@ -264,7 +246,7 @@ class Store:
                 raise NotFoundError(f"there is no namespace {name!r} in {self.path}")
             try:
                 namespace = load(self.log, state, self.folder(state.number), self.cache, DEFAULT_ANALYZER)
-                self._checked_ns[namespace] = self.clock.monotonic_ns()
+                namespace.checked_ns = self.clock.monotonic_ns()
                 return namespace
             except DamagedError:
                 # The writer may have merged the files away since we read the manifest; then there is a newer one.
@@ -273,29 +255,17 @@ class Store:
                     raise
         raise AssertionError("unreachable")
 
-    def _is_stale(self, namespace: Namespace) -> bool:
-        """Bring a follower's namespace up to date; True when it must be loaded anew, because its segments were replaced."""
-        if not self.read_only:
-            return False
-        now_ns = self.clock.monotonic_ns()
-        if now_ns - self._checked_ns[namespace] < FOLLOW_EVERY_NS:
-            return False
-        self._checked_ns[namespace] = now_ns
+    def _is_due(self, namespace: Namespace) -> bool:
+        return self.read_only and self.clock.monotonic_ns() - namespace.checked_ns >= FOLLOW_EVERY_NS
+
+    def _refresh(self, namespace: Namespace) -> bool:
+        """Bring a follower's namespace up to date; False when it must be loaded anew, because its segments were replaced."""
+        namespace.checked_ns = self.clock.monotonic_ns()
         state = self.log.state(namespace.name)
         if state is None or (state.number, state.generation) != (namespace.number, namespace.generation):
-            return True
+            return False
         namespace.catch_up(self.log)
-        return False
-
-    def _evict(self) -> None:
-        """Let idle namespaces go until the rest fits the budget; the caller holds the lock."""
-        for name in list(self._loaded):
-            if self._memory_bytes <= self._namespaces_budget_bytes:
-                return
-            namespace = self._loaded[name]
-            if not namespace.pins:
-                del self._loaded[name]
-                self._memory_bytes -= namespace.accounted_bytes
+        return True
 
     def report_damage(self, namespace: Namespace, error: DamagedError) -> None:
         """Somebody met damage. If it lies in a segment, the next use of the namespace rebuilds it; raises the error where that cannot be."""
@@ -307,11 +277,10 @@ class Store:
         namespace.damaged = True
 
     def memory_bytes(self) -> int:
-        with self._lock:
-            return self._memory_bytes + self.cache.held_bytes
+        return self._residents.memory_bytes + self.cache.held_bytes
 
     def loaded_namespaces(self) -> int:
-        return len(self._loaded)
+        return len(self._residents)
 
     # Writing.
 
@@ -320,25 +289,33 @@ class Store:
         namespace = batch.namespace
         assert namespace is not None
         if namespace.unsealed >= self._limits.max_unsealed:
-            self.compactor.seal(namespace)
+            self._make_room(namespace)
         result = self._committer.submit(batch)
         if namespace.unsealed >= self._limits.seal_at:
             self.look_after(namespace)
-        with self._lock:
-            bytes_now = namespace.memory_bytes()
-            self._memory_bytes += bytes_now - namespace.accounted_bytes
-            namespace.accounted_bytes = bytes_now
-            if self._memory_bytes > self._namespaces_budget_bytes:
-                self._evict()
+        elif self._writer.wal_pages >= self._checkpoint_at:  # many namespaces, each too small to be sealed
+            self._checkpoint_at = self._writer.wal_pages + self._limits.checkpoint_pages  # should a reader keep this one from shrinking the WAL
+            self.maintenance.request(None)
+        elif self._writer.wal_pages < self._limits.checkpoint_pages:
+            self._checkpoint_at = self._limits.checkpoint_pages
+        self._residents.recount(namespace)
         return result
 
+    def _make_room(self, namespace: Namespace) -> None:
+        """Seal, once for all the writers that found the namespace full."""
+        with namespace.crowded:
+            with namespace.maintenance:
+                pass  # maintenance may be sealing just now
+            if namespace.unsealed >= self._limits.max_unsealed:
+                self.compactor.seal(namespace)
+
     def look_after(self, namespace: Namespace, *, purge: bool = False) -> None:
-        """Have maintenance look at the namespace, which stays loaded until it has."""
+        """Have maintenance look at the namespace, which stays loaded until it has. The caller has acquired it."""
         with self._lock:
             if namespace.due and not purge:
                 return  # a busy writer asks at every commit until it is done
             namespace.due = True
-            namespace.pins += 1
+        self._residents.pin(namespace)
         self.maintenance.request(namespace, purge=purge)
 
     def _apply(self, batch: Batch, result: CommitResult) -> None:
@@ -353,29 +330,22 @@ class Store:
             namespace.damaged = True
             raise
 
+    @staticmethod
+    def _missed(batch: Batch) -> None:
+        """An interrupt came between the batch and its index: what the log holds of it comes with the next use."""
+        assert isinstance(batch, WriteBatch) and batch.namespace is not None
+        batch.namespace.damaged = True
+
     def drop(self, name: str) -> bool:
         """Delete a namespace with all its records and files. False when there was none."""
         writer = self.writer
-        with self._lock:
-            while name in self._loading:
-                self._lock.wait()
-            self._loading.add(name)
-            namespace = self._loaded.pop(name, None)
-            if namespace is not None:
-                self._memory_bytes -= namespace.accounted_bytes
-                while namespace.pins:
-                    self._lock.wait()
-        try:
+        with self._residents.without(name):
             state: NamespaceState | None = self.log.state(name)
             if state is None:
                 return False
             writer.drop(name)
             self._remove_folder(self.folder(state.number))
             self.maintenance.dropped(name)
-        finally:
-            with self._lock:
-                self._loading.discard(name)
-                self._lock.notify_all()
         self.maintenance.request(None, purge=True)
         return True
 

@@ -28,6 +28,7 @@ from agentir_ray.types import NEVER_US
 
 Array = npt.NDArray[Any]
 MAX_KNOWN_TERMS = 65_536  # query terms whose places are remembered; forgotten all at once beyond that
+KNOWN_TERM_BYTES = 300  # a string, a tuple, a number, and their places in two dictionaries
 
 
 class Place(NamedTuple):
@@ -91,6 +92,9 @@ class _Directory:
             return (np.array([place[0] for place in places], np.int64),), df
         return tuple(np.array(places, np.int64).reshape(len(places), len(self.segments)).T.copy()), df
 
+    def memory_bytes(self) -> int:
+        return len(self._places) * (KNOWN_TERM_BYTES + 8 * len(self.segments))
+
     def _find(self, terms: Sequence[str]) -> list[tuple[int, ...]]:
         known = self._places
         missing = [term for term in terms if term not in known]
@@ -126,6 +130,10 @@ class Index:
     @property
     def live_documents(self) -> int:
         return sum(part.live_documents for part in self.parts)
+
+    def memory_bytes(self) -> int:
+        """Estimate of what it holds in memory of its own."""
+        return sum(part.memory_bytes() for part in self.parts) + self._directory.memory_bytes()
 
     # Reading.
 

@@ -35,6 +35,7 @@ _SEARCHED = (
     "term_block", "block_window", "block_posting", "block_skyline", "skyline_tf", "skyline_length", "posting_doc", "posting_tf", "overflow_posting", "overflow_tf",
     "length", "seq", "timestamp", "created_at", "expires_at", "importance",
 )  # fmt: skip
+OPEN_BYTES = 16_384  # an open file's table and one array a section
 _serial = itertools.count()
 
 
@@ -84,6 +85,11 @@ class Segment:
     @property
     def sections(self) -> list[str]:
         return self._file.names()
+
+    def memory_bytes(self) -> int:
+        """Estimate of what it holds in memory of its own, beside the mapped file."""
+        own = [*self.overlay.now, self._dead_df, vars(self).get("by_seq")]
+        return OPEN_BYTES + sum(array.nbytes for array in own if array is not None)
 
     def verify(self) -> None:
         self._file.verify()

@@ -28,6 +28,7 @@ YIELDS = 4  # 32 callers over 2 cores are back after about this many turns; twic
 _give_way = partial(time.sleep, 0)  # does not sleep: it gives the GIL and the processor to whoever wants them
 
 Apply = Callable[[Batch, CommitResult], None]
+Missed = Callable[[Batch], None]
 
 
 def _new_gate() -> threading.Lock:
@@ -42,6 +43,7 @@ class _Waiter:
     size: int
     gate: threading.Lock = field(default_factory=_new_gate)
     leads: bool = False
+    group: "list[_Waiter]" = field(default_factory=list)  # whom it leads, itself among them
     result: CommitResult | None = None
     error: BaseException | None = None
 
@@ -51,11 +53,14 @@ class GroupCommitter:
 
     `apply(batch, result)` is called once for each batch that was committed and not refused, in commit order, by the leading caller's thread and never by two threads at once; not
     for a batch that repeats a known operation. What it raises reaches that batch's caller alone.
+
+    `missed(batch)` is called for each batch that an interrupt (KeyboardInterrupt) kept from being applied, wholly or in part, though it may be in the log.
     """
 
-    def __init__(self, log: RecordLog, apply: Apply) -> None:
+    def __init__(self, log: RecordLog, apply: Apply, missed: Missed) -> None:
         self._log = log
         self._apply = apply
+        self._missed = missed
         self._mutex = threading.Lock()  # guards what follows; held for a few instructions only
         self._queue: deque[_Waiter] = deque()  # who waits and is in no group yet; the leader is not in it
         self._led = False  # while False, the queue is empty
@@ -64,46 +69,56 @@ class GroupCommitter:
     def submit(self, batch: Batch) -> CommitResult:
         """Commit and apply `batch`; returns when both are done. Raises the batch's own error (FencedError) or the commit's."""
         me = _Waiter(batch, sum(len(entry.body) for entry in batch.entries))
-        with self._mutex:
-            if self._led:
-                self._queue.append(me)
-            else:
-                me.leads = self._led = True
-        if not me.leads:
-            self._wait(me)
-        if me.leads:
-            self._lead(me)
+        try:
+            with self._mutex:
+                if self._led:
+                    self._queue.append(me)
+                else:
+                    me.leads = self._led = True
+            if not me.leads:
+                me.gate.acquire()
+            if me.leads:
+                self._lead(me)
+        except BaseException:  # KeyboardInterrupt, in the main thread
+            self._give_up(me)
+            raise
         if me.error is not None:
             raise me.error
         assert me.result is not None
         return me.result
 
-    def _wait(self, me: _Waiter) -> None:
-        try:
-            me.gate.acquire()
-        except BaseException:  # KeyboardInterrupt, in the main thread
-            with self._mutex:
-                if me in self._queue:
-                    self._queue.remove(me)
-                leads = me.leads
-            if leads:  # the lead was handed over just then
-                self._hand_over()
-            raise
-
     def _lead(self, me: _Waiter) -> None:
-        group = [me]
-        try:
-            self._gather()
-            self._take_group(group)
-            self._commit(group)
-        finally:
-            # Also when interrupted: nobody may be left waiting for a leader that is gone.
-            self._hand_over()
-            for waiter in group:
-                if waiter is not me:
-                    if waiter.result is None and waiter.error is None:
-                        waiter.error = UnknownOutcomeError("the commit was interrupted; call again with the same ids")
-                    waiter.gate.release()
+        me.group.append(me)
+        self._gather()
+        self._take_group(me.group)
+        self._commit(me.group)
+        self._leave(me)
+
+    def _give_up(self, me: _Waiter) -> None:
+        """Leave after an interrupt, wherever it struck: nobody may be left waiting for a leader that is gone."""
+        with self._mutex:
+            self._queue = deque(waiter for waiter in self._queue if waiter is not me and waiter not in me.group)
+        for waiter in me.group:
+            if waiter.result is None and waiter.error is None:
+                waiter.error = UnknownOutcomeError("the commit was interrupted; call again with the same ids")
+                self._missed(waiter.batch)
+        self._leave(me)
+
+    def _leave(self, me: _Waiter) -> None:
+        """Hand over the lead, if it is ours, and wake the group. May be called again when an interrupt cut it short."""
+        with self._mutex:
+            if me.leads:
+                if self._queue:
+                    heir = self._queue[0]
+                    heir.leads = True
+                    _wake(heir)
+                    self._queue.popleft()
+                else:
+                    self._led = False
+                me.leads = False
+        for waiter in me.group:
+            if waiter is not me:
+                _wake(waiter)
 
     def _gather(self) -> None:
         """Let the callers of the last group, who were woken just now, queue again: two half-full groups cost two syncs. A lone caller never comes here to wait."""
@@ -122,7 +137,8 @@ class GroupCommitter:
                 size += head.size
                 if entries > MAX_GROUP_ENTRIES or size > MAX_GROUP_BYTES:
                     break
-                group.append(self._queue.popleft())
+                group.append(head)
+                self._queue.popleft()
             self._last_size = len(group)
 
     def _commit(self, group: list[_Waiter]) -> None:
@@ -142,14 +158,10 @@ class GroupCommitter:
                 except Exception as error:
                     waiter.error = error
 
-    def _hand_over(self) -> None:
-        with self._mutex:
-            if not self._queue:
-                self._led = False
-                return
-            heir = self._queue.popleft()
-            heir.leads = True
-        heir.gate.release()
+
+def _wake(waiter: _Waiter) -> None:
+    if waiter.gate.locked():
+        waiter.gate.release()
 
 
 def _copy(error: Exception) -> Exception:

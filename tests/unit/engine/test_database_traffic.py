@@ -44,7 +44,8 @@ def test_no_statement_reaches_the_database_during_a_thousand_searches(tmp_path: 
     with Memory.open(tmp_path / "store", read_only=read_only) as memory:
         assert memory.search("topic").hits
         assert memory.stats()["namespace"]["segments"] and memory.stats()["namespace"]["unsealed_entries"]
-        memory._store._checked_ns.update(dict.fromkeys(memory._store._loaded.values(), 2**62))  # a follower asks four times a second what is new, whoever searches
+        with memory._store.namespace(memory.namespace) as namespace:
+            namespace.checked_ns = 2**62  # a follower asks four times a second what is new, whoever searches
         statements.clear()
         for i in range(1_000):
             assert memory.search(f"topic {i % 40}", k=5, session=f"s{i % 3}" if i % 5 == 0 else None, explain=i % 7 == 0).hits

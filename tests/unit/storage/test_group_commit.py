@@ -89,8 +89,13 @@ def applied() -> list[str]:
 
 
 @pytest.fixture
-def committer(log: FakeLog, applied: list[str]) -> GroupCommitter:
-    return GroupCommitter(log, lambda batch, result: applied.append(str(batch.entries[0].id)))  # type: ignore[arg-type]
+def missed() -> list[Batch]:
+    return []
+
+
+@pytest.fixture
+def committer(log: FakeLog, applied: list[str], missed: list[Batch]) -> GroupCommitter:
+    return GroupCommitter(log, lambda batch, result: applied.append(str(batch.entries[0].id)), missed.append)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -141,7 +146,7 @@ def test_a_failed_commit_reaches_everybody_in_it_and_nobody_else(log: FakeLog, c
     assert applied == ["first-0", "later-0"]
 
 
-def test_a_refused_batch_and_a_failing_apply_harm_only_their_caller(log: FakeLog, pool: ThreadPoolExecutor) -> None:
+def test_a_refused_batch_and_a_failing_apply_harm_only_their_caller(log: FakeLog, missed: list[Batch], pool: ThreadPoolExecutor) -> None:
     applied = []
 
     def apply(batch: Batch, result: CommitResult) -> None:
@@ -153,7 +158,7 @@ def test_a_refused_batch_and_a_failing_apply_harm_only_their_caller(log: FakeLog
     known = CommitResult(operation_result=b"known")
     answers = {"fenced-0": CommitResult(error=FencedError("gone")), "known-0": known}
     log.answer = lambda batch: answers.get(str(batch.entries[0].id))
-    committer = GroupCommitter(log, apply)  # type: ignore[arg-type]
+    committer = GroupCommitter(log, apply, missed.append)  # type: ignore[arg-type]
     group = Group(log, committer, pool)
     fenced, bad, again, good = group.queue(batch("fenced"), batch("bad"), batch("known"), batch("good"))
     group.release()
@@ -164,7 +169,7 @@ def test_a_refused_batch_and_a_failing_apply_harm_only_their_caller(log: FakeLog
     assert applied == ["first-0", "good-0"]
 
 
-def test_an_interrupted_leader_leaves_nobody_waiting(log: FakeLog, committer: GroupCommitter, pool: ThreadPoolExecutor) -> None:
+def test_an_interrupted_leader_leaves_nobody_waiting_and_says_what_it_missed(log: FakeLog, committer: GroupCommitter, missed: list[Batch], pool: ThreadPoolExecutor) -> None:
     group = Group(log, committer, pool)
     leader, *others = group.queue(*(batch(f"w{i}") for i in range(4)))
     group.release(1)
@@ -177,6 +182,7 @@ def test_an_interrupted_leader_leaves_nobody_waiting(log: FakeLog, committer: Gr
     log.failure = None
     group.release()
     assert all(isinstance(future.exception(30), UnknownOutcomeError) for future in others)
+    assert names(missed) == ["w0-0", "w1-0", "w2-0", "w3-0"]
     late[0].exception(30)
     assert committer.submit(batch("after")).appended
 
@@ -191,11 +197,14 @@ class _Interrupted:
         self.before()
         raise KeyboardInterrupt
 
-    def release(self) -> None: ...
+    def locked(self) -> bool:
+        return False
 
 
 @pytest.mark.parametrize("given_the_lead", [False, True])
-def test_an_interrupted_follower_gives_up_its_place_and_its_lead(log: FakeLog, committer: GroupCommitter, pool: ThreadPoolExecutor, given_the_lead: bool) -> None:
+def test_an_interrupted_follower_gives_up_its_place_and_its_lead(
+    log: FakeLog, committer: GroupCommitter, pool: ThreadPoolExecutor, monkeypatch: pytest.MonkeyPatch, given_the_lead: bool
+) -> None:
     group = Group(log, committer, pool)
     behind: list[Future[CommitResult]] = []
 
@@ -205,11 +214,14 @@ def test_an_interrupted_follower_gives_up_its_place_and_its_lead(log: FakeLog, c
             group.release()
             group.first.result(30)
 
-    me = group_commit._Waiter(batch("me"), 1, gate=_Interrupted(meanwhile))  # type: ignore[arg-type]
-    with committer._mutex:
-        committer._queue.append(me)
+    waiter = group_commit._Waiter
+
+    def interrupted(one: Batch, size: int) -> object:
+        return waiter(one, size, gate=_Interrupted(meanwhile)) if names([one]) == ["me-0"] else waiter(one, size)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(group_commit, "_Waiter", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        committer._wait(me)
+        committer.submit(batch("me"))
     group.release()
     assert behind[0].result(30).appended
     assert committer.submit(batch("after")).appended
@@ -223,7 +235,7 @@ def test_many_threads_over_many_namespaces_keep_every_order(tmp_path: Path) -> N
         log = SqliteLog(tmp_path / "log.db", durability="process")
         states = [log.claim(f"t/{i}") for i in range(5)]
         applied: dict[int, list[int]] = {state.number: [] for state in states}
-        committer = GroupCommitter(log, lambda batch, result: applied[batch.number].extend(one.seq for one in result.appended))
+        committer = GroupCommitter(log, lambda batch, result: applied[batch.number].extend(one.seq for one in result.appended), lambda batch: None)
         own: list[list[tuple[int, int]]] = [[] for _ in range(16)]
 
         def work(thread: int) -> None:
