@@ -36,6 +36,10 @@ class Part(FilterIndex, Protocol):
         """(which, docs): document docs[i] is a version of the record ids[which[i]], for every version that this part holds."""
         ...
 
+    def memory_bytes(self) -> int:
+        """An estimate of the memory that it holds of its own."""
+        ...
+
     def delete(self, docs: Array, seq: int, at_us: int) -> None:
         """Hide distinct documents from snapshots of `seq` and later; the statistics lose exactly what they added. Of two calls the earlier `at_us` holds."""
         ...
