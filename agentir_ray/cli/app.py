@@ -4,6 +4,7 @@ An AgentIRError becomes one line on standard error and its `exit_code`; a wrong 
 reaches the user for anything that the package foresaw.
 """
 
+import errno
 import sys
 from importlib.metadata import version
 from typing import Annotated, Any, TextIO
@@ -15,7 +16,7 @@ from agentir_ray.cli import care, demo, forgetting, transfer, write
 from agentir_ray.cli import recent as recent_records
 from agentir_ray.cli import search as searching
 from agentir_ray.cli.console import complain
-from agentir_ray.errors import AgentIRError
+from agentir_ray.errors import AgentIRError, StoreError
 
 
 class Commands(TyperGroup):
@@ -29,6 +30,11 @@ class Commands(TyperGroup):
         except AgentIRError as error:
             complain(str(error))
             raise typer.Exit(error.exit_code) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                raise
+            complain(f"the system refused: {error}")
+            raise typer.Exit(StoreError.exit_code) from None
 
     def list_commands(self, ctx: Any) -> list[str]:
         """In the order of the list below, which is that of use."""

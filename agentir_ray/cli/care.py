@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from agentir_ray import kernels
-from agentir_ray.cli.console import plain, print_json, stdout, table
+from agentir_ray.cli.console import plain, print_json, stdout, table, working
 from agentir_ray.cli.options import Json, Namespace, Store, default_store, opened
 from agentir_ray.client.memory import Memory
 from agentir_ray.client.warm import warm_up
@@ -26,6 +26,8 @@ def stats(store: Store = None, namespace: Namespace = "default", as_json: Json =
     """Show what a namespace and its store hold."""
     with opened(store, namespace) as memory:
         found = memory.stats()
+        if found["namespace"] is None:
+            found["below"] = memory.namespaces(namespace)
     if as_json:
         print_json(found)
     else:
@@ -34,7 +36,7 @@ def stats(store: Store = None, namespace: Namespace = "default", as_json: Json =
 
 def verify(store: Store = None, namespace: Namespace = "default", as_json: Json = False) -> None:
     """Check every checksum of the store. Ends with 6 when something is damaged."""
-    with opened(store, namespace) as memory:
+    with opened(store, namespace) as memory, working("reading every byte"):
         problems = memory.verify()
     if as_json:
         print_json([asdict(problem) for problem in problems])

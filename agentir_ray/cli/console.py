@@ -9,6 +9,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Any
 
@@ -27,6 +28,12 @@ def stdout() -> Console:
 
 def stderr() -> Console:
     return _console(stderr=True)
+
+
+def working(what: str) -> AbstractContextManager[object]:
+    """A sign of life on a terminal while the block runs, for what cannot tell how far it is."""
+    console = stderr()
+    return console.status(plain(what)) if console.is_terminal else nullcontext()
 
 
 def complain(message: str) -> None:

@@ -11,7 +11,9 @@ import typer
 from platformdirs import user_data_path
 
 from agentir_ray.client.memory import Memory
-from agentir_ray.errors import InvalidFilterError, InvalidInputError
+from agentir_ray.errors import InvalidFilterError, InvalidInputError, NotFoundError
+
+_NAMED = 8  # namespaces in a message
 
 Store = Annotated[Path | None, typer.Option("--store", envvar="AGENTIR_STORE", help="The store's folder (default: the user's data directory).", show_default=False)]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", envvar="AGENTIR_NAMESPACE", help="Whose memory, e.g. acme/alice.")]
@@ -30,12 +32,26 @@ def default_store() -> Path:
 
 @contextmanager
 def opened(store: Path | None, namespace: str, *, write: bool = False, create: bool = False) -> Iterator[Memory]:
-    """The store, for reading unless told otherwise: any number of readers may be there beside the one writer."""
+    """The store, for reading unless told otherwise: any number of readers may be there beside the one writer.
+
+    When a namespace is not found, the error names those that are: below it, or else in the store.
+    """
     path = store or default_store()
     if create:
         path.parent.mkdir(parents=True, exist_ok=True)
     with Memory.open(os.fspath(path), namespace=namespace, read_only=not write, create=create) as memory:
-        yield memory
+        try:
+            yield memory
+        except NotFoundError as error:
+            raise NotFoundError(f"{error}{_what_is_there(memory, namespace)}") from None
+
+
+def _what_is_there(memory: Memory, namespace: str) -> str:
+    names = memory.namespaces(namespace)
+    if namespace in names:  # something else was not found
+        return ""
+    names, where = (names, "below it are") if names else (memory.namespaces(), "the store has")
+    return f"; {where} {', '.join(names[:_NAMED]) or 'none yet'}{f' and {len(names) - _NAMED} more' if len(names) > _NAMED else ''}"
 
 
 def parse_where(text: str | None) -> dict[str, Any] | None:

@@ -30,6 +30,6 @@ def recent(
         return
     out = stdout()
     rows = [(date(record.timestamp), record.session or "", record.role or "", plain(record.id, "dim"), snippet(record.text)) for record in page.records]
-    out.print(table(["date", "session", "role", "id", ("text", "wrap")], rows))
+    out.print(table(["date", "session", "role", "id", ("text", "wrap")], rows) if rows else plain("no records"))
     if page.cursor is not None:
         out.print(f"more: --cursor {page.cursor}")

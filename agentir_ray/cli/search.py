@@ -11,7 +11,7 @@ from agentir_ray.cli.console import date, plain, print_json, stdout, table
 from agentir_ray.cli.explain import explanation_table
 from agentir_ray.cli.options import Json, Namespace, Role, Session, Since, Store, Until, Where, opened, parse_where
 from agentir_ray.cli.snippet import snippet
-from agentir_ray.errors import InvalidInputError, NotFoundError
+from agentir_ray.errors import InvalidInputError
 from agentir_ray.ingest import record_to_dict
 
 
@@ -33,7 +33,7 @@ def search(
     min_score: Annotated[float | None, typer.Option("--min-score")] = None,
     coverage: Annotated[str, typer.Option("--coverage", help="auto, exact, or a probability such as 0.95.")] = "auto",
     deadline_ms: Annotated[float | None, typer.Option("--deadline-ms")] = None,
-    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Stop when the texts are this long together.")] = None,
+    max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Leave out texts that do not fit into this many together.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -55,11 +55,7 @@ def search(
         "explain": explain,
     }
     with opened(store, namespace) as memory:
-        try:
-            answer = ask(memory, namespace, query, k=k, offset=offset, **options)
-        except NotFoundError as error:
-            known = memory.namespaces()
-            raise NotFoundError(f"{error}; the store has {', '.join(known[:8]) or 'none yet'}{', …' if len(known) > 8 else ''}") from None
+        answer = ask(memory, namespace, query, k=k, offset=offset, **options)
     if as_json:
         print_json(_as_json(answer))
     else:

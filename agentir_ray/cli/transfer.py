@@ -1,24 +1,25 @@
 """`agentir import`, `export` and `backup`: memories in and out of a store."""
 
-import gzip
 import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, TypeVar
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from agentir_ray.cli.console import complain, plain, print_json, stderr, stdout
+from agentir_ray.cli.console import complain, plain, print_json, stderr, stdout, working
 from agentir_ray.cli.options import Json, Namespace, Store, opened
+from agentir_ray.cli.output_file import output_file
 from agentir_ray.cli.storing import Totals, store_items
-from agentir_ray.errors import StorageFullError
+from agentir_ray.errors import InvalidInputError
 from agentir_ray.ingest import FORMATS, read, write_export
 from agentir_ray.types import Record
 
+T = TypeVar("T")
 _SHOWN = 10  # complaints about single records; the rest is counted
 
 
@@ -31,9 +32,10 @@ def import_(
 ) -> None:
     """Import an export or a chat. Ends with 1 when a part of it could not be stored; the rest is."""
     start = time.perf_counter()
+    outcomes = _begun(read(file, format))  # a file that cannot be read leaves no empty store behind
     with opened(store, namespace, write=True, create=True) as memory, _progress("importing") as progress:
         task = progress.add_task("records", total=None)
-        totals = store_items(memory, namespace, read(file, format), lambda count: progress.advance(task, count))
+        totals = store_items(memory, namespace, outcomes, lambda count: progress.advance(task, count))
     _report(totals, time.perf_counter() - start, as_json)
     if totals.troubles:
         raise typer.Exit(1)
@@ -44,28 +46,45 @@ def export(
     store: Store = None,
     namespace: Namespace = "default",
     salvage: Annotated[bool, typer.Option("--salvage", help="Read around damage instead of stopping at it.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Export a namespace as JSON Lines, which `agentir import` reads."""
+    if file == "-" and as_json:
+        raise InvalidInputError("--json reports on an export to a file; standard output is JSON Lines already")
     with opened(store, namespace) as memory:
-        records = memory.export(salvage=salvage)
+        records = _begun(memory.export(salvage=salvage))  # a namespace that is not there leaves no file with nothing in it
         if file == "-":
             write_export(records, sys.stdout, namespace)
             return
-        with _progress("exporting") as progress, _replacing(Path(file)) as out:
+        with _progress("exporting") as progress, output_file(Path(file)) as out:
             task = progress.add_task("records", total=None)
             count = write_export(_counted(records, progress, task), out, namespace)
-    stdout().print(plain(f"exported {count:,} records to {file}"))
+    if as_json:
+        print_json({"namespace": namespace, "records": count, "file": file})
+    else:
+        stdout().print(plain(f"exported {count:,} records to {file}"))
 
 
 def backup(
     folder: Annotated[Path, typer.Argument(help="A folder that does not exist yet.")],
     store: Store = None,
     namespace: Namespace = "default",
+    as_json: Json = False,
 ) -> None:
     """Copy the whole store, consistently. A process that has it open backs it up with `Memory.backup`."""
-    with opened(store, namespace, write=True) as memory:
+    with opened(store, namespace, write=True) as memory, working("copying the store"):
         memory.backup(os.fspath(folder))
-    stdout().print(plain(f"backed up to {folder}"))
+    if as_json:
+        print_json({"folder": os.fspath(folder)})
+    else:
+        stdout().print(plain(f"backed up to {folder}"))
+
+
+def _begun(elements: Iterator[T]) -> Iterator[T]:
+    """The same elements, the first one fetched now: what is wrong with all of them shows before anything is made."""
+    for first in elements:
+        return chain((first,), elements)
+    return iter(())
 
 
 def _report(totals: Totals, seconds: float, as_json: bool) -> None:
@@ -91,18 +110,3 @@ def _counted(records: Iterable[Record], progress: Progress, task: int) -> Iterat
     for record in records:
         yield record
         progress.advance(task)  # type: ignore[arg-type]  # TaskID is an int
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[TextIO]:
-    """A text file that takes the place of `path` only when it is complete: an export that failed leaves the old one."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        opener = gzip.open if path.suffix == ".gz" else open
-        with opener(partial, "wt", encoding="utf-8", newline="\n") as out:
-            yield out
-        partial.replace(path)
-    except OSError as error:
-        raise StorageFullError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        partial.unlink(missing_ok=True)

@@ -1,7 +1,9 @@
 """forget and drop."""
 
 import json
+from pathlib import Path
 
+from agentir_ray import Memory
 from tests.cli.conftest import Run
 
 
@@ -42,3 +44,22 @@ def test_drop_asks_and_touches_its_namespace_only(run: Run) -> None:
     run("drop", "-n", "acme", "--yes")
     assert count(run, "-n", "acme-corp") == 1
     run("search", "tea", "-n", "acme", code=3)
+
+
+def test_a_dry_run_only_reads(run: Run, store: Path) -> None:
+    with Memory.open(store) as writer:
+        writer.add("tea", id="a")
+        assert "1 record would be forgotten" in run("forget", "--id", "a", "--dry-run").out
+        run("forget", "--id", "a", code=5)
+
+
+def test_a_namespace_that_is_not_there_is_not_dropped(run: Run) -> None:
+    run("add", "tea", "-n", "chats/a")
+    run("add", "tea", "-n", "chats/b")
+    assert "the store has chats/a, chats/b" in run("drop", "-n", "typo", "--yes", code=3).err
+    assert "below it are chats/a, chats/b" in run("drop", "-n", "chats", "--yes", code=3).err
+    assert count(run, "-n", "chats/a") == 1
+    assert json.loads(run("drop", "-n", "chats/a", "--yes", "--json").out) == {"dropped": ["chats/a"]}
+    assert "chats/b" in run("drop", "-n", "chats", "--below", code=2).err
+    assert run("drop", "-n", "chats", "--below", "--yes").out == "dropped chats/b\n"
+    run("drop", "-n", "chats", "--below", "--yes", code=3)

@@ -2,10 +2,16 @@
 
 import gzip
 import json
+import os
+import stat
+import threading
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TextIO
 
 import pytest
 
+from agentir_ray import DamagedError, Record
 from tests.cli.conftest import Run
 
 
@@ -55,7 +61,73 @@ def test_files_that_cannot_be_imported(run: Run, tmp_path: Path, file: str, code
 
 def test_export_to_where_nothing_can_be_written(run: Run, tmp_path: Path) -> None:
     run("add", "tea")
-    assert "cannot be written" in run("export", str(tmp_path / "no" / "such" / "folder"), code=5).err
+    for place in (tmp_path / "no" / "such" / "folder", tmp_path):
+        assert f"{place}: cannot be written" in run("export", str(place), code=2).err
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+def test_an_export_replaces_a_file_and_nothing_else(run: Run, tmp_path: Path) -> None:
+    run("add", "tea")
+    expected = run("export").out
+
+    real, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
+    real.write_text("old")
+    real.chmod(0o600)
+    link.symlink_to(real)
+    run("export", str(link))
+    assert link.is_symlink() and real.read_text() == expected and stat.S_IMODE(real.stat().st_mode) == 0o600
+
+    dangling = tmp_path / "dangling.jsonl"
+    dangling.symlink_to(tmp_path / "elsewhere.jsonl")
+    run("export", str(dangling))
+    assert dangling.is_symlink() and (tmp_path / "elsewhere.jsonl").read_text() == expected
+
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    got: list[str] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()), daemon=True)
+    reader.start()
+    run("export", str(pipe))
+    reader.join(60)
+    assert got == [expected] and stat.S_ISFIFO(pipe.stat().st_mode)
+
+    run("export", "/dev/null")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+def test_an_export_that_fails_leaves_the_file_that_was_there(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    errors: list[Exception] = [OSError(28, "No space left on device"), DamagedError("seq 3 is damaged"), PermissionError(13, "no")]
+
+    def fails(records: Iterable[Record], out: TextIO, namespace: str) -> int:
+        out.write("half")
+        raise errors.pop(0)
+
+    run("add", "tea")
+    place = tmp_path / "all.jsonl"
+    place.write_text("old")
+    monkeypatch.setattr("agentir_ray.cli.transfer.write_export", fails)
+    for code, told in ((5, "make room"), (6, "seq 3"), (5, "refused")):
+        outcome = run("export", str(place), code=code)
+        assert told in outcome.err
+        assert place.read_text() == "old" and not list(tmp_path.glob("*.partial"))
+
+
+def test_what_cannot_be_exported_or_imported_leaves_nothing_behind(run: Run, store: Path, tmp_path: Path) -> None:
+    run("import", str(tmp_path / "absent.json"), code=3)
+    run("import", "-", input="plain text", code=2)
+    assert not store.exists()
+    run("add", "tea")
+    assert run("export", "-n", "typo", code=3).out == ""
+    run("export", str(tmp_path / "typo.jsonl"), "-n", "typo", code=3)
+    assert not (tmp_path / "typo.jsonl").exists()
+
+
+def test_reports_as_json(run: Run, tmp_path: Path) -> None:
+    run("add", "tea")
+    place = str(tmp_path / "all.jsonl")
+    assert json.loads(run("export", place, "--json").out) == {"namespace": "default", "records": 1, "file": place}
+    assert "JSON Lines already" in run("export", "--json", code=2).err
+    assert json.loads(run("backup", str(tmp_path / "copy"), "--json").out) == {"folder": str(tmp_path / "copy")}
 
 
 def test_backup_is_a_store(run: Run, tmp_path: Path) -> None:

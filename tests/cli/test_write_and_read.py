@@ -113,3 +113,12 @@ def test_bad_input_is_one_line_and_exit_code_2(run: Run, arguments: tuple[str, .
     assert outcome.err.startswith("agentir: ")
     assert "Traceback" not in outcome.err
     assert len(outcome.err.splitlines()) == 1
+
+
+def test_a_namespace_that_only_has_others_below_it_names_them(run: Run) -> None:
+    run("add", "tea", "-n", "chats/a")
+    for command in (("recent",), ("export",), ("forget", "--id", "x", "--dry-run")):
+        assert "below it are chats/a" in run(*command, "-n", "chats", code=3).err
+    found = json.loads(run("stats", "-n", "chats", "--json").out)
+    assert (found["namespace"], found["below"]) == (None, ["chats/a"])
+    assert "the store has chats/a" in run("search", "tea", "-n", "typo", code=3).err

@@ -4,6 +4,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from agentir_ray import sections
+from agentir_ray.engine import manifest
+from agentir_ray.ingest import export
+from agentir_ray.lexical import builder
+from agentir_ray.storage import codec, sqlite_schema
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "agentir_ray"
 
@@ -28,6 +34,19 @@ def test_the_tree_is_the_tree() -> None:
     exist = {path.relative_to(ROOT).as_posix() for path in PACKAGE.rglob("*.py") if path.name != "__init__.py"}
     assert set(names) == exist
     assert len(names) == len(set(names))
+
+
+def test_the_versions_of_formats_are_those_of_the_code() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    told = {module: int(version) for version, module in re.findall(r"\| (\d+) \|.*\(`(.*?\.py)`\) \|", text)}
+    assert told == {
+        "storage/sqlite_schema.py": sqlite_schema.FORMAT_VERSION,
+        "storage/codec.py": codec.BODY_FORMAT,
+        "engine/manifest.py": manifest.FORMAT,
+        "sections.py": sections.CONTAINER_VERSION,
+        "lexical/builder.py": builder.FORMAT_VERSION,
+        "ingest/export.py": export.VERSION,
+    }
 
 
 def test_every_module_says_what_it_is() -> None:
