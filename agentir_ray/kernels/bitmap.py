@@ -15,17 +15,13 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from agentir_ray.kernels.signatures import FLOAT, INT, READ_F64, READ_I32, READ_I64, READ_U32, READ_U64, WRITE_U32, WRITE_U64
+
 Words = npt.NDArray[np.uint64]
 Documents = npt.NDArray[np.uint32]
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(2**64 - 1)
-_words = numba.uint64[::1]
-_read_words = numba.types.Array(numba.uint64, 1, "C", readonly=True)
-_read_uint32 = numba.types.Array(numba.uint32, 1, "C", readonly=True)
-_read_int32 = numba.types.Array(numba.int32, 1, "C", readonly=True)
-_read_int64 = numba.types.Array(numba.int64, 1, "C", readonly=True)
-_read_float64 = numba.types.Array(numba.float64, 1, "C", readonly=True)
 
 
 def word_count(documents: int) -> int:
@@ -56,7 +52,7 @@ def clear_tail(words: Words, documents: int) -> None:
         words[-1] &= np.uint64((1 << (documents & 63)) - 1)
 
 
-@numba.njit([numba.void(documents, _words) for documents in (_read_uint32, _read_int32, _read_int64)], cache=True, nogil=True)
+@numba.njit([numba.void(documents, WRITE_U64) for documents in (READ_U32, READ_I32, READ_I64)], cache=True, nogil=True)
 def scatter(documents: Any, words: Any) -> None:
     """Add documents (uint32, int32 or int64; any order, repeats allowed) to the set."""
     for i in range(documents.size):
@@ -64,7 +60,7 @@ def scatter(documents: Any, words: Any) -> None:
         words[document >> np.uint64(6)] |= _ONE << (document & np.uint64(63))
 
 
-@numba.njit([numba.void(_read_int64, numba.int64, numba.int64, _words), numba.void(_read_float64, numba.float64, numba.float64, _words)], cache=True, nogil=True)
+@numba.njit([numba.void(READ_I64, INT, INT, WRITE_U64), numba.void(READ_F64, FLOAT, FLOAT, WRITE_U64)], cache=True, nogil=True)
 def keep_in_range(column: Any, low: Any, high: Any, words: Any) -> None:
     """Keep of the set the documents with low <= column[d] <= high (int64 or float64; NaN is in no range). Words that are zero already cost nothing."""
     whole = column.size >> 6
@@ -83,7 +79,7 @@ def keep_in_range(column: Any, low: Any, high: Any, words: Any) -> None:
         words[whole] &= mask
 
 
-@numba.njit([numba.int64(numba.uint64)], cache=True, nogil=True)
+@numba.njit([INT(numba.uint64)], cache=True, nogil=True)
 def _ones(word: Any) -> Any:
     """Ones in a word, by adding neighbours; the compiler knows the idiom and emits the machine's popcount."""
     word -= (word >> _ONE) & np.uint64(0x5555555555555555)
@@ -92,7 +88,7 @@ def _ones(word: Any) -> Any:
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@numba.njit([numba.int64(_read_words)], cache=True, nogil=True)
+@numba.njit([INT(READ_U64)], cache=True, nogil=True)
 def count(words: Any) -> Any:
     """How many documents the set holds."""
     total = 0
@@ -101,7 +97,7 @@ def count(words: Any) -> Any:
     return total
 
 
-@numba.njit([numba.uint32[::1](_read_words)], cache=True, nogil=True)
+@numba.njit([WRITE_U32(READ_U64)], cache=True, nogil=True)
 def members(words: Any) -> Any:
     """The set's documents, ascending (uint32)."""
     documents = np.empty(count(words), np.uint32)

@@ -8,11 +8,10 @@ from typing import Any
 import numba
 import numpy as np
 
-_read_bytes = numba.types.Array(numba.uint8, 1, "C", readonly=True)
-_read_offsets = numba.types.Array(numba.uint64, 1, "C", readonly=True)
+from agentir_ray.kernels.signatures import INT, READ_U8, READ_U64
 
 
-@numba.njit([numba.boolean(_read_offsets, _read_bytes, numba.int64, _read_bytes)], cache=True, nogil=True)
+@numba.njit([numba.boolean(READ_U64, READ_U8, INT, READ_U8)], cache=True, nogil=True)
 def _below(offsets: Any, data: Any, i: Any, bound: Any) -> Any:
     """Whether key i < bound."""
     start = np.int64(offsets[i])
@@ -23,7 +22,7 @@ def _below(offsets: Any, data: Any, i: Any, bound: Any) -> Any:
     return size < bound.size
 
 
-@numba.njit([numba.int64(_read_offsets, _read_bytes, numba.int64, numba.int64, _read_bytes)], cache=True, nogil=True)
+@numba.njit([INT(READ_U64, READ_U8, INT, INT, READ_U8)], cache=True, nogil=True)
 def _lower_bound(offsets: Any, data: Any, first: Any, last: Any, bound: Any) -> Any:
     """The first of the keys first..last that is not below bound; `last` if all are."""
     while first < last:
@@ -35,7 +34,7 @@ def _lower_bound(offsets: Any, data: Any, first: Any, last: Any, bound: Any) -> 
     return first
 
 
-@numba.njit([(_read_offsets, _read_bytes, _read_bytes, _read_bytes)], cache=True, nogil=True)
+@numba.njit([(READ_U64, READ_U8, READ_U8, READ_U8)], cache=True, nogil=True)
 def find_range(offsets: Any, data: Any, low: Any, high: Any) -> Any:
     """(first, last): keys first..last - 1 are those with low <= key < high. An empty range when there are none, or when high <= low."""
     keys = offsets.size - 1

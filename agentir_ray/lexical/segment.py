@@ -22,7 +22,7 @@ from agentir_ray.kernels.invert import subtract_terms
 from agentir_ray.lexical.buffer import SUPERSEDES_SOME
 from agentir_ray.lexical.builder import FORMAT_VERSION, OVERLAY
 from agentir_ray.lexical.cache import SegmentCache
-from agentir_ray.lexical.filters import Expression, evaluate, is_small
+from agentir_ray.lexical.filters import Expression, evaluate, operand_bytes
 from agentir_ray.lexical.filters.ranges import key_range, single
 from agentir_ray.lexical.overlay import Overlay
 from agentir_ray.lexical.stored import StoredFields, unpack_block
@@ -36,6 +36,7 @@ _SEARCHED = (
     "length", "seq", "timestamp", "created_at", "expires_at", "importance",
 )  # fmt: skip
 OPEN_BYTES = 16_384  # an open file's table and one array a section
+MAX_KEY_BYTES = 1_024  # a filter with longer operands is evaluated anew each time rather than kept as a key beside its bitmap
 _serial = itertools.count()
 
 
@@ -191,12 +192,13 @@ class Segment:
 
     def passing(self, expression: Expression) -> Words:
         """The bitmap of the documents that pass a filter; not the caller's to change."""
-        if not is_small(expression):
+        key_bytes = operand_bytes(expression)
+        if key_bytes > MAX_KEY_BYTES:
             return evaluate(expression, self)
         words = self._cache.get(self.serial, expression)
         if words is None:
             words = evaluate(expression, self)
-            self._cache.put(self.serial, expression, words, words.nbytes)
+            self._cache.put(self.serial, expression, words, words.nbytes + key_bytes)
         assert isinstance(words, np.ndarray)
         return words
 

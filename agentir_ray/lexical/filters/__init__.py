@@ -34,10 +34,9 @@ How it works, in reading order:
 """
 
 from agentir_ray.lexical.filters.evaluate import FilterIndex, evaluate
-from agentir_ray.lexical.filters.expression import EVERYTHING, Expression, is_small
+from agentir_ray.lexical.filters.expression import EVERYTHING, Expression, operand_bytes
 from agentir_ray.lexical.filters.keys import document_keys
 from agentir_ray.lexical.filters.metadata import check_metadata
 from agentir_ray.lexical.filters.parse import parse_filter
-from agentir_ray.lexical.filters.ranges import key_range, prefix_successor
 
-__all__ = ["parse_filter", "evaluate", "FilterIndex", "Expression", "EVERYTHING", "is_small", "document_keys", "check_metadata", "key_range", "prefix_successor"]
+__all__ = ["parse_filter", "evaluate", "FilterIndex", "Expression", "EVERYTHING", "operand_bytes", "document_keys", "check_metadata"]

@@ -62,24 +62,22 @@ class Or:
 Expression = HasKey | HasText | InRange | HasId | Not | And | Or
 
 EVERYTHING: Final = And(())
-NOTHING: Final = Or(())
 
-MAX_SMALL = 64
-
-
-def is_small(expression: Expression) -> bool:
-    """Whether the expression has at most `MAX_SMALL` operands: small enough to be kept as a key."""
-    return _operands(expression) <= MAX_SMALL
+_NODE_BYTES = 16  # so that empty operands and nested tests count, too
 
 
-def _operands(expression: Expression) -> int:
+def operand_bytes(expression: Expression) -> int:
+    """About how many bytes the operands take: whoever keeps an expression as a key keeps them."""
     match expression:
         case HasKey(ranges):
-            return len(ranges)
+            return _NODE_BYTES + sum(_NODE_BYTES + len(low) + len(high) for low, high in ranges)
+        case HasText(prefix, text):
+            return _NODE_BYTES + len(prefix) + len(text)
         case HasId(ids):
-            return len(ids)
+            return _NODE_BYTES + sum(_NODE_BYTES + len(id) for id in ids)
         case Not(part):
-            return _operands(part)
+            return _NODE_BYTES + operand_bytes(part)
         case And(parts) | Or(parts):
-            return sum(map(_operands, parts))
-    return 1
+            return _NODE_BYTES + sum(map(operand_bytes, parts))
+        case InRange():
+            return _NODE_BYTES

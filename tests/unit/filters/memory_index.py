@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agentir_ray.lexical.filters import document_keys, key_range
+from agentir_ray.lexical.filters import document_keys
+from agentir_ray.lexical.filters.ranges import key_range
 from agentir_ray.types import NEVER_US, Record
 
 

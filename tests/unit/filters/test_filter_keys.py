@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentir_ray.kernels import bitmap
-from agentir_ray.lexical.filters import document_keys, key_range, prefix_successor
+from agentir_ray.lexical.filters import document_keys
 from agentir_ray.lexical.filters.keys import scalar_key
-from agentir_ray.lexical.filters.ranges import successor
+from agentir_ray.lexical.filters.ranges import key_range, prefix_successor, successor
 
 byte_keys = st.binary(max_size=3) | st.text("ab\xff", max_size=4).map(lambda text: text.encode("latin-1"))
 
