@@ -43,7 +43,7 @@ class _Waiter:
     size: int
     gate: threading.Lock = field(default_factory=_new_gate)
     leads: bool = False
-    group: "list[_Waiter]" = field(default_factory=list)  # whom it leads, itself among them
+    others: "list[_Waiter]" = field(default_factory=list)  # whom it leads; not itself, which would keep the batch and its namespace alive until a garbage collection
     result: CommitResult | None = None
     error: BaseException | None = None
 
@@ -88,17 +88,17 @@ class GroupCommitter:
         return me.result
 
     def _lead(self, me: _Waiter) -> None:
-        me.group.append(me)
         self._gather()
-        self._take_group(me.group)
-        self._commit(me.group)
+        self._take_group(me)
+        self._commit([me, *me.others])
         self._leave(me)
 
     def _give_up(self, me: _Waiter) -> None:
         """Leave after an interrupt, wherever it struck: nobody may be left waiting for a leader that is gone."""
         with self._mutex:
-            self._queue = deque(waiter for waiter in self._queue if waiter is not me and waiter not in me.group)
-        for waiter in me.group:
+            led = me.leads
+            self._queue = deque(waiter for waiter in self._queue if waiter is not me and waiter not in me.others)
+        for waiter in (me, *me.others) if led else ():
             if waiter.result is None and waiter.error is None:
                 waiter.error = UnknownOutcomeError("the commit was interrupted; call again with the same ids")
                 self._missed(waiter.batch)
@@ -116,9 +116,8 @@ class GroupCommitter:
                 else:
                     self._led = False
                 me.leads = False
-        for waiter in me.group:
-            if waiter is not me:
-                _wake(waiter)
+        for waiter in me.others:
+            _wake(waiter)
 
     def _gather(self) -> None:
         """Let the callers of the last group, who were woken just now, queue again: two half-full groups cost two syncs. A lone caller never comes here to wait."""
@@ -127,9 +126,9 @@ class GroupCommitter:
                 return
             _give_way()
 
-    def _take_group(self, group: list[_Waiter]) -> None:
+    def _take_group(self, me: _Waiter) -> None:
         """Add the longest run from the head of the queue that stays within the bounds."""
-        entries, size = len(group[0].batch.entries), group[0].size
+        entries, size = len(me.batch.entries), me.size
         with self._mutex:
             while self._queue:
                 head = self._queue[0]
@@ -137,9 +136,9 @@ class GroupCommitter:
                 size += head.size
                 if entries > MAX_GROUP_ENTRIES or size > MAX_GROUP_BYTES:
                     break
-                group.append(head)
+                me.others.append(head)
                 self._queue.popleft()
-            self._last_size = len(group)
+            self._last_size = 1 + len(me.others)
 
     def _commit(self, group: list[_Waiter]) -> None:
         try:

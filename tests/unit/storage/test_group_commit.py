@@ -1,5 +1,6 @@
 """Group commit: many callers, few commits, one order. Threads meet at locks and barriers; nobody sleeps."""
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -258,3 +259,21 @@ def test_many_threads_over_many_namespaces_keep_every_order(tmp_path: Path) -> N
         log.close()
     finally:
         sys.setswitchinterval(interval)
+
+
+def test_nothing_is_kept_of_a_batch_that_is_done(log: FakeLog, pool: ThreadPoolExecutor) -> None:
+    """Not until the next garbage collection either: a batch holds its namespace, and that its files."""
+    committer = GroupCommitter(log, lambda batch, result: None, lambda batch: None)  # type: ignore[arg-type]
+    group = Group(log, committer, pool)
+    pending = group.queue(*(batch(f"w{i}") for i in range(4)))
+    group.release()
+    gc.collect()
+    gc.disable()
+    try:
+        for future in (group.first, *pending):
+            future.result(30)
+        pool.shutdown()
+        committer.submit(batch("alone"))
+        assert [one for one in gc.get_objects() if isinstance(one, group_commit._Waiter)] == []
+    finally:
+        gc.enable()
