@@ -168,7 +168,7 @@ class Memory:
             forgotten = writing.forget_ids(self._store, namespace, found, operation_id)
             if forgotten:
                 self._store.look_after(namespace, purge=True)
-        purged = self._store.wait_purged(PURGE_WAIT_S) if wait or not forgotten else False
+        purged = self._store.wait_purged(PURGE_WAIT_S if wait else 0, self.namespace)
         return ForgetReceipt(tuple(forgotten), hidden=True, purged=purged)
 
     def drop(self, namespace: str | None = None) -> bool:

@@ -11,13 +11,14 @@ import logging
 import secrets
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from agentir_ray.analysis import get_analyzer
-from agentir_ray.engine.manifest import Manifest, SegmentEntry, decode_manifest
-from agentir_ray.engine.namespace import Namespace, replay
-from agentir_ray.engine.policy import DEFAULT_LIMITS, MAX_DEAD, Limits, choose_merge
-from agentir_ray.errors import AgentIRError, DamagedError, UnknownOutcomeError
+from agentir_ray.analysis import ANALYZERS, DEFAULT_ANALYZER, Analyzer, get_analyzer
+from agentir_ray.engine.manifest import Manifest, SegmentEntry, manifest_of
+from agentir_ray.engine.namespace import Namespace, map_segments, replay_log
+from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits, choose_merge, choose_rewrite
+from agentir_ray.errors import AgentIRError, ConflictError, DamagedError, StorageFullError, UnknownOutcomeError
 from agentir_ray.lexical.buffer import Buffer
 from agentir_ray.lexical.builder import Draft, build_sections
 from agentir_ray.lexical.cache import SegmentCache
@@ -68,11 +69,8 @@ class Compactor:
         """Merge what the policy names; False when there is nothing to merge."""
         with namespace.maintenance:
             segments = namespace.index.segments
-            chosen = (
-                choose_merge([segment.documents for segment in segments], self._limits.seal_at)
-                or [i for i, segment in enumerate(segments) if segment.documents - segment.live_documents > MAX_DEAD * segment.documents and len(segment.overlay.since_written())][
-                    :1
-                ]
+            chosen = choose_merge([segment.documents for segment in segments], self._limits.seal_at) or choose_rewrite(
+                [(segment.documents, len(segment.overlay.since_written())) for segment in segments]
             )
             if not chosen or namespace.damaged:
                 return False
@@ -93,6 +91,7 @@ class Compactor:
         self._replace(namespace, segments, draft_segments(segments, namespace.name, namespace.analyzer.fingerprint), namespace.applied_seq)
 
     def _replace(self, namespace: Namespace, sources: Sequence[Segment | Buffer], draft: Draft, applied_seq: int) -> None:
+        """An interrupt on the way, or a manifest that is newer than ours because an earlier interrupt kept its success from us, leaves the namespace marked damaged."""
         segment = self._write(namespace.folder, namespace.generation + 1, draft)
         index = namespace.index
         try:
@@ -102,15 +101,27 @@ class Compactor:
                 kept = [part for part in index.segments if part not in sources] + ([segment] if segment else [])
                 entries = tuple(SegmentEntry(part.path.name, part.overlay.since_written()) for part in kept)
             manifest = Manifest(namespace.analyzer.name, applied_seq, entries)
-            namespace.generation = self._log.swap_manifest(namespace.number, namespace.epoch, namespace.generation, manifest.encode())
+            generation = self._log.swap_manifest(namespace.number, namespace.epoch, namespace.generation, manifest.encode())
         except AgentIRError as error:
             # After an unknown outcome the manifest may name the file; if it does not, the next load removes it.
             if segment is not None and not isinstance(error, UnknownOutcomeError):
                 self._discard([segment.path])
+            if isinstance(error, ConflictError):
+                namespace.damaged = True
+                logger.warning("namespace %s: %s; loading it anew", namespace.name, error)
+                return
             raise
-        namespace.applied_seq = applied_seq
-        with index.lock:
-            index.install(sources, segment)
+        except BaseException:
+            namespace.damaged = True
+            raise
+        try:
+            namespace.generation = generation
+            namespace.applied_seq = applied_seq
+            with index.lock:
+                index.install(sources, segment)
+        except BaseException:
+            namespace.damaged = True
+            raise
         replaced = [part for part in sources if isinstance(part, Segment)]
         self._discard([part.path for part in replaced])
         for part in replaced:
@@ -126,26 +137,65 @@ class Compactor:
         segment.touch()
         return segment
 
-    def rebuild(self, state: NamespaceState, folder: Path, analyzer_name: str) -> Namespace:
-        """The namespace from the log alone, with new segments; for damaged ones and for another analyzer. Nobody else may use the namespace meanwhile."""
-        analyzer = get_analyzer(analyzer_name)
+    def open(self, state: NamespaceState, folder: Path, analyzer: str | None, rebuild: bool = False) -> Namespace:
+        """The namespace as the log has it: from its segments where they are sound and of the analyzer (None: the present one), else, and with `rebuild`, from the log alone.
+
+        Nobody else may use the namespace meanwhile. Raises DamagedError when the log is damaged.
+        """
+        try:
+            present = manifest_of(state, DEFAULT_ANALYZER).analyzer
+        except DamagedError as error:
+            present = self._analyzer_of(folder) or DEFAULT_ANALYZER
+            logger.warning("%s; rebuilding namespace %s from the log with the analyzer %s", error, state.name, analyzer or present)
+            rebuild = True
+        wanted = analyzer or present
+        if not rebuild and wanted == present:
+            try:
+                self.clean(folder, state)
+                namespace = map_segments(state, folder, self._cache, DEFAULT_ANALYZER)
+                self._replay(namespace)
+                return namespace
+            except DamagedError as error:
+                logger.warning("%s; rebuilding namespace %s from the log", error, state.name)
+                now = self._log.state(state.name)  # the replay may have sealed
+                state = state if now is None else now
+        return self._rebuild(state, folder, get_analyzer(wanted))
+
+    def _rebuild(self, state: NamespaceState, folder: Path, analyzer: Analyzer) -> Namespace:
+        """Begins with a manifest that names nothing; who is interrupted then goes on at the next load."""
         deque(self._log.read(state.number), maxlen=0)  # the old segments are all that is left of some records if the log is damaged too: then nothing is touched
         namespace = Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index([], 0), 0)
         namespace.generation = self._log.swap_manifest(state.number, state.epoch, state.generation, Manifest(analyzer.name).encode())
         self._discard(list(folder.glob(f"*{SUFFIX}")))
-        for seq in replay(namespace.index, self._log.read(state.number), analyzer):
-            if seq - namespace.applied_seq >= self._limits.max_unsealed:
+        self._replay(namespace)
+        return namespace
+
+    def _replay(self, namespace: Namespace) -> None:
+        """Apply what the log holds beyond the index, and seal on the way, so that neither memory nor what the next load replays grows with the log."""
+        for _ in replay_log(self._log, namespace, self._limits.max_unsealed):
+            if namespace.unsealed < self._limits.max_unsealed:
+                continue
+            try:
                 self.seal(namespace)
                 while self.merge(namespace):
                     pass
-        return namespace
+            except StorageFullError as error:  # it can still be read
+                logger.warning("namespace %s could not be sealed: %s", namespace.name, error)
+
+    def _analyzer_of(self, folder: Path) -> str | None:
+        """The analyzer that wrote the newest readable segment in the folder, if this version has it."""
+        for path in sorted(folder.glob(f"*{SUFFIX}"), key=lambda path: path.stat().st_mtime_ns, reverse=True):
+            with suppress(DamagedError):
+                fingerprint = Segment(path, self._cache, decode_id).fingerprint
+                return next((name for name in ANALYZERS if get_analyzer(name).fingerprint == fingerprint), None)
+        return None
 
     def clean(self, folder: Path, state: NamespaceState) -> None:
         """Remove what an interrupted rewrite left: files in the namespace's folder that its manifest does not name."""
         if not folder.is_dir():
             return
         clean_temporary(str(folder), self._files)
-        named = {entry.file for entry in decode_manifest(state.manifest, state.name).segments} if state.manifest else set()
+        named = {entry.file for entry in manifest_of(state, DEFAULT_ANALYZER).segments}
         self._discard([path for path in folder.glob(f"*{SUFFIX}") if path.name not in named])
 
 

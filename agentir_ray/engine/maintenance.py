@@ -1,13 +1,19 @@
 """Sealing, merging, purging and checkpoints, beside the callers: one thread a store, started when there is first something to do.
 
-It decides nothing: `policy` says what is due, `compaction` does it. A failure (a full disk) is logged and tried again: soon where something erased still lies in a file, else with
-the next request; writers go on until `max_unsealed` entries, where they seal by themselves and meet the error. A namespace found damaged is loaded anew, and thereby rebuilt.
+It decides nothing: `policy` says what is due, `compaction` does it. A failure (a full disk) is logged. Where something erased still lies in a file, the namespace is owed: it is
+tried again for itself, ever more rarely, and holds up no other. Else it is tried with the next request; writers go on until `max_unsealed` entries, where they seal by themselves
+and meet the error. A namespace found damaged is loaded anew, and thereby rebuilt.
+
+Invariant: what was erased before a purge was requested is in no file once its namespace is clean, the log was purged for that request, and all replaced files are gone.
 """
 
 import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
+from time import monotonic
+from typing import NamedTuple
 
 from agentir_ray.engine.compaction import Compactor, has_damaged_segment, has_erased
 from agentir_ray.engine.namespace import Namespace
@@ -16,7 +22,19 @@ from agentir_ray.errors import AgentIRError, DamagedError, NotFoundError
 from agentir_ray.storage.sqlite_log import SqliteLog
 
 RETRY_S = 1.0  # a reader pins the WAL for as long as its transaction lasts; a full disk lasts longer
+MAX_RETRY_S = 300.0  # within the 15 minutes in which what was erased is to leave the files
 logger = logging.getLogger("agentir_ray")
+
+
+class _Debt(NamedTuple):
+    """When a namespace is to be tried again, and how long to wait after the failure that may follow."""
+
+    at_s: float = 0.0
+    delay_s: float = 0.0
+
+    def failed(self) -> "_Debt":
+        delay_s = min(self.delay_s or RETRY_S, MAX_RETRY_S)
+        return _Debt(monotonic() + delay_s, 2 * delay_s)
 
 
 class Maintenance:
@@ -41,45 +59,65 @@ class Maintenance:
         self._limits = limits
         self._condition = threading.Condition()
         self._due: deque[Namespace] = deque()
-        self._owed: set[str] = set()  # names of namespaces that are still to be looked after, after a failure or a crash
+        self._owed: dict[str, _Debt] = {}  # namespaces that may hold something erased: asked for and not yet done, failed, or left by a crash
+        self._working: list[str | None] = []  # the namespaces that threads are looking after; None: the log alone
         self._clean_until: dict[int, int] = {}  # by namespace: the entries up to which its segments hold nothing erased
-        self._purging = False
+        self._purges_asked = 0
+        self._purges_done = 0  # the log was purged for as many of them
+        self._log_at_s = 0.0  # when the log is to be tried again
         self._stopping = False
-        self._working = 0
         self._thread: threading.Thread | None = None
 
     def request(self, namespace: Namespace | None, *, purge: bool = False) -> None:
-        """Look after a namespace soon; with `purge`, until the log's files hold nothing erased either. No namespace: what is owed, and the log."""
+        """Look after a namespace soon; with `purge`, until no file of it or of the log holds anything erased. No namespace: what is owed, and the log."""
         with self._condition:
             if namespace is not None:
                 self._due.append(namespace)
-            self._purging |= purge
+                if purge:
+                    self._owed.setdefault(namespace.name, _Debt())
+            self._purges_asked += purge
+            if self._is_purging:
+                self._log_at_s = 0.0
             if self._background and self._thread is None and not self._stopping:
                 self._thread = threading.Thread(target=self._run, name="agentir-maintenance", daemon=True)
                 self._thread.start()
             self._condition.notify_all()
         if not self._background:
-            while self._step() and namespace is None and self._owed:
-                pass
+            self._work_at_due()
+            if namespace is None and purge:
+                self._work_at_owed(list(self._owed))
 
     def owe(self, names: Iterable[str]) -> None:
         """Namespaces to be looked after that are perhaps not even loaded: they were forgotten in, and whoever purged them did not finish."""
-        self._owed.update(names)
+        self._owed.update((name, _Debt()) for name in names)
 
     def owes(self, name: str) -> bool:
         return name in self._owed
 
     def dropped(self, name: str) -> None:
         """The namespace is gone, and its files with it."""
-        self._owed.discard(name)
-
-    def wait_idle(self, timeout_s: float) -> bool:
-        """Wait until everything that was requested is done; False when it took longer, or cannot be done now."""
         with self._condition:
-            return self._condition.wait_for(self._is_idle, timeout_s if self._thread else 0)
+            self._owed.pop(name, None)
 
-    def _is_idle(self) -> bool:
-        return not (self._due or self._working or self._purging or self._owed)
+    def wait_purged(self, timeout_s: float, name: str | None = None) -> bool:
+        """Wait until no file holds what was erased, in the namespace or in all, before this call; False when it took longer, or cannot be done now."""
+        if not self._background:
+            self._work_at_owed([owed for owed in list(self._owed) if name in (None, owed)])
+        with self._condition:
+            purge = self._purges_asked
+            return self._condition.wait_for(
+                lambda: self._is_clean(name) and self._purges_done >= purge and self._files_are_gone(),
+                timeout_s if self._background else 0,
+            )
+
+    @property
+    def _is_purging(self) -> bool:
+        return self._purges_done < self._purges_asked
+
+    def _is_clean(self, name: str | None) -> bool:
+        if name is None:
+            return not (self._due or self._working or self._owed)
+        return not (name in self._owed or name in self._working or any(namespace.name == name for namespace in self._due))
 
     def stop(self) -> None:
         """Finish the step at hand, then what was erased, and end the thread."""
@@ -88,6 +126,8 @@ class Maintenance:
             self._condition.notify_all()
         if self._thread is not None:
             self._thread.join()
+        if self._is_purging:
+            self._attempt(self._tidy_log)
 
     def _run(self) -> None:
         failed = False
@@ -95,33 +135,75 @@ class Maintenance:
             with self._condition:
                 if failed:
                     self._condition.wait_for(lambda: self._stopping, RETRY_S)
-                else:
-                    self._condition.wait_for(lambda: self._stopping or self._due or self._owed, RETRY_S if self._purging else None)
+                while not self._stopping and (idle_s := self._idle_s()) != 0:
+                    self._condition.wait(idle_s)
                 if self._stopping and (failed or not self._due):
                     return
-            failed = not self._step()
+            owed = [] if self._due else self._owed_now()[:1]
+            failed = not (self._work_at_owed(owed) if owed else self._work_at_due())
 
-    def _step(self) -> bool:
-        """Look after the next namespace, if any, then the log; False when that failed. Several threads may do so at once."""
+    def _idle_s(self) -> float | None:
+        """For how long there is nothing to do; None: until somebody asks."""
+        if self._due:
+            return 0
+        times = [debt.at_s for debt in self._owed.values()]
+        if self._is_purging or self._log.wal_pages >= self._limits.checkpoint_pages:
+            times.append(self._log_at_s)
+        return max(0.0, min(times) - monotonic()) if times else None
+
+    def _owed_now(self) -> list[str]:
+        with self._condition:
+            now_s = monotonic()
+            return [name for name, debt in self._owed.items() if debt.at_s <= now_s]
+
+    def _work_at_due(self) -> bool:
+        """Look after the next namespace that is due, if any, and the log; False when that failed and is not owed. Several threads may do so at once."""
         with self._condition:
             namespace = self._due.popleft() if self._due else None
             if namespace is not None:
                 namespace.due = False  # what is asked from now on is asked again
-            owed = None if namespace is not None or self._stopping else next(iter(self._owed), None)
-            self._working += 1
+            name = None if namespace is None else namespace.name
+            self._working.append(name)
+        return self._work(name, namespace)
+
+    def _work_at_owed(self, names: Iterable[str]) -> bool:
+        """Load namespaces and look after them. The caller uses none of them: a damaged one is loaded when it is let go."""
+        done = True
+        for name in names:
+            with self._condition:
+                self._working.append(name)
+            done &= self._work(name, None)
+        return done
+
+    def _work(self, name: str | None, namespace: Namespace | None) -> bool:
+        """Look after a namespace that was set down in `_working`, and which is loaded unless given; then after the log."""
         try:
-            looked_after = True
-            if owed is not None:
-                namespace = self._load(owed)
-                looked_after = namespace is not None or owed not in self._owed
-            if namespace is not None:
-                looked_after = self._attempt(lambda: self._look_after(namespace), namespace)
-                self._let_go(namespace, looked_after)
-            return self._attempt(self._tidy_log) and looked_after
+            looked_after = name is None or self._look_after(name, namespace)
+            return self._attempt(self._tidy_log) and (looked_after or name in self._owed)
         finally:
             with self._condition:
-                self._working -= 1
+                self._working.remove(name)
                 self._condition.notify_all()
+
+    def _look_after(self, name: str, namespace: Namespace | None) -> bool:
+        namespace = namespace or self._load(name)
+        if namespace is None:
+            damaged = unclean = False
+            looked_after = not self.owes(name)
+        else:
+            looked_after = self._attempt(partial(self._rewrite, namespace), namespace)
+            damaged, unclean = namespace.damaged, has_erased(namespace)
+        with self._condition:
+            debt = self._owed.get(name, _Debt())
+            if looked_after:
+                self._owed.pop(name, None)
+            elif damaged and not debt.delay_s:
+                self._owed[name] = _Debt(0.0, RETRY_S)  # to be loaded anew
+            elif damaged or unclean or name in self._owed:
+                self._owed[name] = debt.failed()
+        if namespace is not None:
+            self._release(namespace)
+        return looked_after
 
     def _load(self, name: str) -> Namespace | None:
         try:
@@ -130,6 +212,8 @@ class Maintenance:
             self.dropped(name)
         except AgentIRError as error:
             logger.warning("maintenance: %s", error)
+        except Exception:
+            logger.exception("maintenance could not load namespace %s", name)
         return None
 
     @staticmethod
@@ -138,20 +222,15 @@ class Maintenance:
             work()
             return True
         except AgentIRError as error:
-            if namespace is not None and isinstance(error, DamagedError) and has_damaged_segment(namespace):
-                namespace.damaged = True
+            if namespace is not None and isinstance(error, DamagedError) and not namespace.damaged:
+                namespace.damaged = has_damaged_segment(namespace)
             logger.warning("maintenance: %s", error)
         except Exception:
             logger.exception("maintenance failed")
         return False
 
-    def _let_go(self, namespace: Namespace, looked_after: bool) -> None:
-        """Release a namespace; what it still owes is remembered."""
-        if not looked_after and (has_erased(namespace) or namespace.damaged):
-            self._owed.add(namespace.name)
-        self._release(namespace)
-
-    def _look_after(self, namespace: Namespace) -> None:
+    def _rewrite(self, namespace: Namespace) -> None:
+        """Raises DamagedError for a namespace that is marked damaged, whose files stay as they are until it was loaded anew."""
         if namespace.unsealed >= self._limits.seal_at and not self._stopping:
             self._compactor.seal(namespace)
         while not self._stopping and self._compactor.merge(namespace):
@@ -159,25 +238,33 @@ class Maintenance:
         seq = namespace.index.seq
         if has_erased(namespace):
             self._compactor.purge(namespace)
-        self._owed.discard(namespace.name)
+        if namespace.damaged:
+            raise DamagedError(f"the index of namespace {namespace.name} is damaged or out of date; it is loaded anew")
         self._clean_until[namespace.number] = seq
 
     def _tidy_log(self) -> None:
         with self._condition:
             # Taken before the work: what is erased while it runs asks for another one.
-            purging, self._purging = self._purging, False
-        if not purging:
-            if self._log.wal_pages >= self._limits.checkpoint_pages:
-                self._log.checkpoint()
-            return
-        done = False
+            asked, purging = self._purges_asked, self._is_purging
+            self._log_at_s = monotonic() + RETRY_S
+        if purging and self._files_are_gone():
+            self._purge_log(asked)
+        elif self._log.wal_pages >= self._limits.checkpoint_pages:
+            self._log.checkpoint()
+        with self._condition:
+            if not self._is_purging and self._log.wal_pages < self._limits.checkpoint_pages:
+                self._log_at_s = 0.0  # nothing is left that is to be tried again
+
+    def _purge_log(self, asked: int) -> None:
         clean, self._clean_until = self._clean_until, {}
+        done = False
         try:
-            done = self._log.purge() and self._files_are_gone()
+            done = self._log.purge()
         finally:
-            if not done:
-                with self._condition:
-                    self._purging = True
+            with self._condition:
+                if done:
+                    self._purges_done = max(self._purges_done, asked)
+                else:
                     self._clean_until = clean | self._clean_until
         for number, seq in clean.items() if done else ():
             self._log.purged(number, seq)

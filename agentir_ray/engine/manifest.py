@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agentir_ray.errors import DamagedError, FormatError
 from agentir_ray.lexical.overlay import Change
+from agentir_ray.storage.protocol import NamespaceState
 
 FORMAT = 1
 
@@ -39,3 +40,10 @@ def decode_manifest(data: bytes, namespace: str) -> Manifest:
         return Manifest(content["analyzer"], content["applied_seq"], segments)
     except (zlib.error, ValueError, KeyError, TypeError) as error:
         raise DamagedError(f"the manifest of namespace {namespace} is damaged ({error}); `agentir verify` shows the rest, `agentir export --salvage` saves the records") from error
+
+
+def manifest_of(state: NamespaceState, default_analyzer: str) -> Manifest:
+    """A namespace's manifest; that of a new namespace names nothing. Raises DamagedError."""
+    if not state.manifest and state.generation:
+        raise DamagedError(f"the manifest of namespace {state.name} is missing; open the store for writing to rebuild its index")
+    return decode_manifest(state.manifest, state.name) if state.manifest else Manifest(default_analyzer)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentir_ray.analysis import Analyzer, get_analyzer
-from agentir_ray.engine.manifest import Manifest, decode_manifest
+from agentir_ray.engine.manifest import manifest_of
 from agentir_ray.engine.prepare import Prepared, index_document
 from agentir_ray.errors import DamagedError
 from agentir_ray.lexical.cache import SegmentCache
@@ -120,9 +120,9 @@ def replay(index: Index, entries: Iterable[Entry], analyzer: Analyzer) -> Iterat
         yield entry.seq
 
 
-def load(log: ReadableLog, state: NamespaceState, folder: Path, cache: SegmentCache, default_analyzer: str) -> Namespace:
-    """The namespace as the log has it. Raises DamagedError when a segment or the log is damaged."""
-    manifest = decode_manifest(state.manifest, state.name) if state.manifest else Manifest(default_analyzer)
+def map_segments(state: NamespaceState, folder: Path, cache: SegmentCache, default_analyzer: str) -> Namespace:
+    """The namespace as its manifest has it, which is up to `applied_seq`. Raises DamagedError when the manifest or a segment is damaged."""
+    manifest = manifest_of(state, default_analyzer)
     analyzer = get_analyzer(manifest.analyzer)
     segments = []
     for entry in manifest.segments:
@@ -131,15 +131,31 @@ def load(log: ReadableLog, state: NamespaceState, folder: Path, cache: SegmentCa
             raise StaleSegmentError(f"{segment.path} was written by another version of the analyzer {analyzer.name}")
         segment.replay(entry.changes)
         segments.append(segment)
-    index = Index(segments, manifest.applied_seq)
+    return Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index(segments, manifest.applied_seq), manifest.applied_seq)
+
+
+def replay_log(log: ReadableLog, namespace: Namespace, every: int) -> Iterator[None]:
+    """Apply what the log holds beyond the index of a namespace that nobody else uses. Stops after each `every` entries and at the end, where the index may be sealed."""
+    index = namespace.index
     erased: list[int] = []
 
     def unapplied() -> Iterator[Entry]:
-        for entry in log.read(state.number, manifest.applied_seq):
+        for entry in log.read(namespace.number, index.seq):
             if entry.body is None:
                 erased.append(entry.seq)
             yield entry
 
-    deque(replay(index, unapplied(), analyzer), maxlen=0)
+    for count, _ in enumerate(replay(index, unapplied(), namespace.analyzer), 1):
+        if count % every == 0:
+            index.withdraw(erased)
+            erased.clear()
+            yield
     index.withdraw(erased)  # the manifest may tell what they did after `applied_seq`
-    return Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, index, manifest.applied_seq)
+    yield
+
+
+def load(log: ReadableLog, state: NamespaceState, folder: Path, cache: SegmentCache, default_analyzer: str) -> Namespace:
+    """The namespace as the log has it, for who only reads. Raises DamagedError when the manifest, a segment or the log is damaged."""
+    namespace = map_segments(state, folder, cache, default_analyzer)
+    deque(replay_log(log, namespace, every=2**62), maxlen=0)
+    return namespace

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 GROWTH = 2  # each segment is more than this times larger than all smaller ones together, so their number grows with the logarithm of the records
-MAX_DEAD = 0.25  # a segment with more than this share of deleted documents is rewritten, to keep its overlay small
+MAX_CHANGED = 0.25  # of a segment's documents, since it was written: the manifest repeats all changes at every seal, until rewriting the segment puts them into its file
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +37,8 @@ def choose_merge(documents: Sequence[int], small: int = 1) -> list[int]:
             merged = i + 1
         smaller += sizes[position]
     return sorted(order[:merged])
+
+
+def choose_rewrite(segments: Sequence[tuple[int, int]]) -> list[int]:
+    """Position of the segment, if any, to rewrite for its changes alone, by each one's documents and how many of them changed since it was written."""
+    return [i for i, (documents, changed) in enumerate(segments) if changed > MAX_CHANGED * documents][:1]

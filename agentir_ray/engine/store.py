@@ -19,7 +19,7 @@ from agentir_ray.analysis import DEFAULT_ANALYZER
 from agentir_ray.clock import Clock
 from agentir_ray.engine.compaction import Compactor, has_damaged_segment, has_erased
 from agentir_ray.engine.maintenance import Maintenance
-from agentir_ray.engine.manifest import Manifest, decode_manifest
+from agentir_ray.engine.manifest import Manifest
 from agentir_ray.engine.namespace import Namespace, WriteBatch, load
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
 from agentir_ray.engine.residents import Residents, default_max_files
@@ -226,18 +226,8 @@ class Store:
                 assert state.generation == generation
         else:
             state = self._writer.claim(name)
-        folder = self.folder(state.number)
-        wanted = analyzer or DEFAULT_ANALYZER
         rebuild = before is not None and before.damaged and has_damaged_segment(before)
-        try:
-            present = decode_manifest(state.manifest, name).analyzer if state.manifest else DEFAULT_ANALYZER
-            wanted = analyzer or present
-            if not rebuild and wanted == present:
-                self.compactor.clean(folder, state)
-                return load(self.log, state, folder, self.cache, DEFAULT_ANALYZER)
-        except DamagedError as error:
-            logger.warning("%s; rebuilding namespace %s from the log", error, name)
-        return self.compactor.rebuild(state, folder, wanted)
+        return self.compactor.open(state, self.folder(state.number), analyzer, rebuild)
 
     def _follow(self, name: str) -> Namespace:
         for attempt in range(RELOADS):
@@ -351,9 +341,9 @@ class Store:
 
     # Files.
 
-    def wait_purged(self, timeout_s: float) -> bool:
-        """Wait until no file of ours holds what was erased before this call; False when it took longer, or cannot be now."""
-        return self.maintenance.wait_idle(timeout_s)
+    def wait_purged(self, timeout_s: float, name: str | None = None) -> bool:
+        """Wait until no file of ours holds what was erased, in the namespace or in all, before this call; False when it took longer, or cannot be now."""
+        return self.maintenance.wait_purged(timeout_s, name)
 
     def _discard(self, paths: Sequence[Path]) -> None:
         """Unlink replaced segment files; readers that still map them keep their content."""

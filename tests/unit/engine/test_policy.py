@@ -5,7 +5,7 @@ import math
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentir_ray.engine.policy import GROWTH, Limits, choose_merge
+from agentir_ray.engine.policy import GROWTH, MAX_CHANGED, Limits, choose_merge, choose_rewrite
 
 
 def maintain(sizes: list[int], small: int = 1) -> int:
@@ -67,3 +67,8 @@ def test_nothing_and_one() -> None:
     assert choose_merge([100, 5, 10]) == [1, 2]
     assert choose_merge([40, 3, 9, 1]) == []
     assert choose_merge([40, 3, 9, 1], small=3) == [1, 2, 3]
+
+
+def test_many_changes_make_a_segment_due_for_rewriting() -> None:
+    assert choose_rewrite([]) == choose_rewrite([(100, 0), (8, 2)]) == []
+    assert choose_rewrite([(1_000, int(1_000 * MAX_CHANGED)), (8, 3), (4, 4)]) == [1], "one at a time"
