@@ -102,23 +102,23 @@ class Store:
         check_writable(path)
         self._check_database()
         self._store_lock = StoreLock(path)
-        crashed = self._wal_bytes() > 0
         try:
+            crashed = self._wal_bytes() > 0
             self._writer = SqliteLog(path / DATABASE, clock=clock, durability="power" if durability == "full" else "process", vfs=vfs, files=files)
+            try:
+                self.log = self._writer
+                self.compactor = Compactor(self._writer, self.cache, self._discard, files, limits)
+                self._committer = GroupCommitter(self._writer, self._apply, self._missed)
+                self.maintenance = Maintenance(self._writer, self.compactor, self.acquire, self.release, lambda: not self._discarded, background, limits)
+                self._clean()
+                unpurged = self._writer.unpurged()
+                self.maintenance.owe(unpurged)
+            except BaseException:
+                self._writer.close()
+                raise
         except BaseException:
             self._store_lock.release()
             raise
-        self.log = self._writer
-        self.compactor = Compactor(self._writer, self.cache, self._discard, files, limits)
-        self._committer = GroupCommitter(self._writer, self._apply, self._missed)
-        self.maintenance = Maintenance(self._writer, self.compactor, self.acquire, self.release, lambda: not self._discarded, background, limits)
-        try:
-            self._clean()
-            unpurged = self._writer.unpurged()
-        except BaseException:
-            self.close()
-            raise
-        self.maintenance.owe(unpurged)
         if crashed or unpurged:  # a WAL that was left may hold what was erased since
             self.maintenance.request(None, purge=True)
 
@@ -164,19 +164,19 @@ class Store:
 
     def close(self) -> None:
         """Stop maintenance and let go of all files. Idempotent, and harmless in a forked child."""
-        if self._closed or self._guard.forked:
+        if self._guard.forked:
             return
         self._closed = True
         if self.read_only:
             self._residents.clear()
             self.log.close()
-            return
-        try:
-            self.maintenance.stop()
+        elif self._store_lock.held:
+            self.maintenance.stop()  # when an interrupt ends the wait, its thread may still write: the lock is kept, and whoever calls again finishes
             self._residents.clear()
-            self._writer.close()
-        finally:
-            self._store_lock.release()
+            try:
+                self._writer.close()
+            finally:
+                self._store_lock.release()
 
     # Namespaces.
 

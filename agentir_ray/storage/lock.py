@@ -33,7 +33,6 @@ class StoreLock:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.path = os.path.join(folder, LOCK_NAME)
         self._guard = ForkGuard()
-        self._descriptor: int | None = None
         try:
             descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError as error:
@@ -42,10 +41,11 @@ class StoreLock:
             if error.errno == errno.ENOENT:
                 raise NotFoundError(f"there is no folder {os.fspath(folder)}; create it first") from error
             raise refused(self.path, error) from error
+        self._descriptor: int | None = descriptor
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._descriptor = descriptor
             self._sign(descriptor)
+            _held.add(self)
         except BlockingIOError:
             owner = _owner(descriptor)
             os.close(descriptor)
@@ -53,12 +53,18 @@ class StoreLock:
         except OSError as error:
             os.close(descriptor)
             raise refused(self.path, error) from error
-        _held.add(self)
+        except BaseException:  # KeyboardInterrupt
+            self._abandon()
+            raise
 
     def _sign(self, descriptor: int) -> None:
         text = json.dumps({"pid": os.getpid(), "host": socket.gethostname()})
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, text.encode(), 0)
+
+    @property
+    def held(self) -> bool:
+        return self._descriptor is not None
 
     def check(self) -> None:
         """Raises ForkedError in a child of the process that took the lock."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agentir_ray import Memory
+from agentir_ray import Memory, StoreClosedError, StoreLockedError
 from agentir_ray.clock import ManualClock
 from agentir_ray.engine.namespace import WriteBatch
 from agentir_ray.engine.policy import Limits
@@ -88,3 +88,38 @@ def test_no_write_jumps_over_what_the_index_lacks(tmp_path: Path) -> None:
         assert found(memory) == {"before", "unseen", "after"}
     with Memory.open(tmp_path / "store", **OPTIONS) as memory:
         assert found(memory) == {"before", "unseen", "after"}
+
+
+def test_an_interrupt_anywhere_in_opening_leaves_the_store_to_the_next_who_opens_it(tmp_path: Path) -> None:
+    place, struck = 0, True
+    places = ("agentir_ray.engine.store", "agentir_ray.storage.lock", "agentir_ray.storage.sqlite_log", "agentir_ray.storage.sqlite_schema", "agentir_ray.engine.maintenance")
+    while struck:
+        opened: list[Memory] = []
+        struck = interrupted(lambda opened=opened: opened.append(Memory.open(tmp_path / "store", **OPTIONS)), place, places)
+        for memory in opened:
+            memory.close()
+        with Memory.open(tmp_path / "store", **OPTIONS) as memory:
+            memory.add("rain", id=f"n{place}")
+        place += 1
+    assert place > 20
+
+
+def test_a_close_that_was_interrupted_keeps_the_lock_until_it_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread of maintenance may still be writing: another process must not yet."""
+    memory = Memory.open(tmp_path / "store", **OPTIONS)
+    stop = memory._store.maintenance.stop
+
+    def interrupted_once() -> None:
+        monkeypatch.setattr(memory._store.maintenance, "stop", stop)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(memory._store.maintenance, "stop", interrupted_once)
+    with pytest.raises(KeyboardInterrupt):
+        memory.close()
+    with pytest.raises(StoreLockedError):
+        Memory.open(tmp_path / "store", **OPTIONS)
+    with pytest.raises(StoreClosedError):
+        memory.add("rain")
+    memory.close()
+    memory.close()
+    Memory.open(tmp_path / "store", **OPTIONS).close()
