@@ -13,7 +13,7 @@ from typing import Any
 import typer
 
 from agentir_ray import kernels
-from agentir_ray.cli.console import plain, print_json, stdout, table, working
+from agentir_ray.cli.console import Rows, plain, print_json, stdout, working
 from agentir_ray.cli.options import Json, Namespace, Store, default_store, opened
 from agentir_ray.client.memory import Memory
 from agentir_ray.client.warm import warm_up
@@ -31,7 +31,7 @@ def stats(store: Store = None, namespace: Namespace = "default", as_json: Json =
     if as_json:
         print_json(found)
     else:
-        stdout().print(table(["", ("value", "wrap")], _flat(found)))
+        stdout().print(Rows(["", ("value", "wrap")], _flat(found)))
 
 
 def verify(store: Store = None, namespace: Namespace = "default", as_json: Json = False) -> None:
@@ -41,7 +41,7 @@ def verify(store: Store = None, namespace: Namespace = "default", as_json: Json 
     if as_json:
         print_json([asdict(problem) for problem in problems])
     elif problems:
-        stdout().print(table([("file", "wrap"), ("what", "wrap"), ("way out", "wrap")], [(problem.file, problem.what, problem.remedy) for problem in problems]))
+        stdout().print(Rows([("file", "wrap"), ("what", "wrap"), ("way out", "wrap")], [(problem.file, problem.what, problem.remedy) for problem in problems]))
     else:
         stdout().print("no damage found")
     if problems:
@@ -64,7 +64,7 @@ def doctor(store: Store = None, as_json: Json = False) -> None:
     if as_json:
         print_json(findings)
     else:
-        stdout().print(table(["", ("finding", "wrap")], [(name, plain(value)) for name, value in findings.items()]))
+        stdout().print(Rows(["", ("finding", "wrap")], [(name, plain(value)) for name, value in findings.items()]))
 
 
 def _cache_folders() -> list[str]:
@@ -96,4 +96,12 @@ def _flat(value: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
         if isinstance(inner, Mapping):
             yield from _flat(inner, f"{prefix}{name}.")
         else:
-            yield f"{prefix}{name}", f"{inner:,}" if isinstance(inner, int) and not isinstance(inner, bool) else str(inner)
+            yield f"{prefix}{name}", _cell(inner)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return "none" if value is None else str(value)

@@ -2,7 +2,7 @@
 
 from rich.console import Group
 
-from agentir_ray.cli.console import plain, table
+from agentir_ray.cli.console import Rows, plain
 from agentir_ray.types import Explanation
 
 
@@ -13,4 +13,4 @@ def explanation_table(explanation: Explanation, title: str | None = None) -> Gro
     rows.append(("score", "", "", "", "", f"{explanation.score:.6f}"))
     columns: list[str | tuple[str, str]] = ["term", ("weight", "right"), ("tf", "right"), ("df", "right"), ("idf", "right"), ("adds", "right")]
     lengths = f"{explanation.documents:,} records; this one has {explanation.length} terms, the average is {explanation.average_length:.1f}"
-    return Group(table(columns, rows, title), plain(lengths, "dim"))
+    return Group(Rows(columns, rows, title), plain(lengths, "dim"))

@@ -37,6 +37,9 @@ def forget(
     if dry_run:
         out.print(f"{count} would be forgotten")
         return
+    if not receipt.ids:
+        out.print("there was nothing to forget")
+        return
     purged = "removed from every file" if receipt.purged else "hidden; removal from the files is under way (--wait waits for it)"
     out.print(f"{count} forgotten: {purged}")
     if receipt.not_ours:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from agentir_ray.cli.console import date, plain, print_json, stdout, table
+from agentir_ray.cli.console import Rows, date, plain, print_json, stdout
 from agentir_ray.cli.options import Json, Namespace, Role, Session, Since, Store, Until, Where, opened, parse_where
 from agentir_ray.cli.snippet import snippet
 from agentir_ray.ingest import record_to_dict
@@ -30,6 +30,6 @@ def recent(
         return
     out = stdout()
     rows = [(date(record.timestamp), record.session or "", record.role or "", plain(record.id, "dim"), snippet(record.text)) for record in page.records]
-    out.print(table(["date", "session", "role", "id", ("text", "wrap")], rows) if rows else plain("no records"))
+    out.print(Rows(["date", "session", "role", "id", ("text", "wrap")], rows) if rows else plain("no records"))
     if page.cursor is not None:
         out.print(f"more: --cursor {page.cursor}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from agentir_ray.cli.answers import Answer, ask
-from agentir_ray.cli.console import date, plain, print_json, stdout, table
+from agentir_ray.cli.console import Rows, date, plain, print_json, stdout
 from agentir_ray.cli.explain import explanation_table
 from agentir_ray.cli.options import Json, Namespace, Role, Session, Since, Store, Until, Where, opened, parse_where
 from agentir_ray.cli.snippet import snippet
@@ -71,7 +71,7 @@ def print_answer(answer: Answer, query: str, *, title: str | None = None, first:
         for place, (name, hit) in enumerate(answer.hits, start=first)
     ]
     out = stdout()
-    out.print(table(columns, rows, title) if rows else plain("nothing found"))
+    out.print(Rows(columns, rows, title) if rows else plain("nothing found"))
     for place, (_, hit) in enumerate(answer.hits, start=first):
         if hit.explanation is not None:
             out.print(explanation_table(hit.explanation, f"# {place}: {hit.record.id}"))

@@ -7,6 +7,7 @@ import typer
 
 from agentir_ray.cli.console import date, print_json, stdout
 from agentir_ray.cli.options import Json, Namespace, Store, opened, parse_metadata
+from agentir_ray.errors import InvalidInputError
 from agentir_ray.ingest import record_to_dict
 
 
@@ -26,7 +27,7 @@ def add(
 ) -> None:
     """Add one record."""
     if text == "-":
-        text = sys.stdin.read()
+        text = _standard_input()
     with opened(store, namespace, write=True, create=True) as memory:
         record = memory.add(
             text,
@@ -43,3 +44,10 @@ def add(
         print_json(record_to_dict(record))
     else:
         stdout().print(f"added {record.id} at {date(record.timestamp)}")
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.read().removesuffix("\n")  # which `echo` and editors add
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(f"standard input is not {error.encoding} at byte {error.start:,}") from None

@@ -63,3 +63,8 @@ def test_a_namespace_that_is_not_there_is_not_dropped(run: Run) -> None:
     assert "chats/b" in run("drop", "-n", "chats", "--below", code=2).err
     assert run("drop", "-n", "chats", "--below", "--yes").out == "dropped chats/b\n"
     run("drop", "-n", "chats", "--below", "--yes", code=3)
+
+
+def test_forgetting_what_is_not_there_says_so(run: Run) -> None:
+    run("add", "tea")
+    assert run("forget", "--id", "nobody").out == "there was nothing to forget\n"

@@ -122,3 +122,7 @@ def test_a_namespace_that_only_has_others_below_it_names_them(run: Run) -> None:
     found = json.loads(run("stats", "-n", "chats", "--json").out)
     assert (found["namespace"], found["below"]) == (None, ["chats/a"])
     assert "the store has chats/a" in run("search", "tea", "-n", "typo", code=3).err
+
+
+def test_standard_input_is_added_without_the_newline_that_ends_it(run: Run) -> None:
+    assert json.loads(run("add", "-", "--json", input="one\ntwo\n").out)["text"] == "one\ntwo"
