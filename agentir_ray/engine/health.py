@@ -3,38 +3,96 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agentir_ray.engine.manifest import decode_manifest
+import numpy as np
+import numpy.typing as npt
+
+from agentir_ray.analysis import DEFAULT_ANALYZER
+from agentir_ray.engine.manifest import manifest_of
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.store import DATABASE, Store
-from agentir_ray.errors import AgentIRError
+from agentir_ray.errors import AgentIRError, NotFoundError
+from agentir_ray.lexical.overlay import ERASED_AT
+from agentir_ray.lexical.part import Part
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.codec import decode_id
+from agentir_ray.storage.protocol import EntryKind, NamespaceState
+from agentir_ray.storage.sqlite_reader import CHUNK_ROWS
 from agentir_ray.types import Problem, to_datetime
+
+SAVE = "save what can be read with `agentir export --salvage`, or restore a backup"
+ATTEMPTS = 5  # at comparing a namespace that is being written to with its log
 
 
 def verify(store: Store) -> list[Problem]:
-    """Check every row of the log and every byte of every segment of every namespace; empty when sound."""
-    problems = [Problem(str(store.path / DATABASE), what, "save what can be read with `agentir export --salvage`, or restore a backup") for what in store.log.verify()]
+    """Check every row of the log, every byte of every segment of every namespace, and that each index holds what its log does; empty when sound."""
+    database = str(store.path / DATABASE)
+    problems = [Problem(database, what, SAVE) for what in store.log.verify()]
     try:
         names = store.log.namespaces()
     except AgentIRError as error:
-        return [*problems, Problem(str(store.path / DATABASE), str(error), "restore a backup, or `agentir export --salvage`")]
+        return [*problems, Problem(database, str(error), "restore a backup, or `agentir export --salvage`")]
+    sound = not problems
     for name in names:
         try:
             state = store.log.state(name)
-            if state is None or not state.manifest:
+            if state is None:
                 continue
-            for entry in decode_manifest(state.manifest, name).segments:
-                path = store.folder(state.number) / entry.file
-                try:
-                    Segment(path, store.cache, decode_id).verify()
-                except AgentIRError as error:
-                    now = store.log.state(name)
-                    if now is not None and now.generation == state.generation:  # else it was merged away while we looked
-                        problems.append(Problem(str(path), str(error), "open the store for writing: the segment is rebuilt from the log"))
+            damaged = _damaged_segments(store, state)
+            problems += damaged
+            if sound and not damaged:
+                problems += _compare_with_log(store, name)
+        except NotFoundError:
+            continue  # it was dropped while we looked
         except AgentIRError as error:
-            problems.append(Problem(str(store.path / DATABASE), f"namespace {name}: {error}", "save what can be read with `agentir export --salvage`, or restore a backup"))
+            problems.append(Problem(database, f"namespace {name}: {error}", SAVE))
     return problems
+
+
+def _damaged_segments(store: Store, state: NamespaceState) -> list[Problem]:
+    problems = []
+    for entry in manifest_of(state, DEFAULT_ANALYZER).segments:
+        path = store.folder(state.number) / entry.file
+        try:
+            Segment(path, store.cache, decode_id).verify()
+        except AgentIRError as error:
+            now = store.log.state(state.name)
+            if now is not None and now.generation == state.generation:  # else it was merged away while we looked
+                problems.append(Problem(str(path), str(error), "open the store for writing: the segment is rebuilt from the log"))
+    return problems
+
+
+def _compare_with_log(store: Store, name: str) -> list[Problem]:
+    """Whether the index holds every version of the log that was not erased, nothing else, and one live version a record. Takes 8 bytes a version."""
+    with store.namespace(name) as namespace:
+        for _ in range(ATTEMPTS):
+            index = namespace.index
+            with index.lock:
+                until, live = index.seq, index.live_documents
+                held = np.concatenate([part.column("seq")[_kept(part)] for part in index.parts])
+            held.sort()
+            versions = records = found = after = 0
+            while after < until:
+                entries = list(store.log.read(namespace.number, after, min(CHUNK_ROWS, until - after)))
+                logged = [entry for entry in entries if entry.kind is not EntryKind.FORGET and entry.body is not None]
+                versions += len(logged)
+                records += sum(entry.kind is EntryKind.ADD for entry in logged)
+                found += int(np.isin([entry.seq for entry in logged], held).sum())
+                after = entries[-1].seq if entries else until
+            state = store.log.state(name)
+            if state is None or state.number != namespace.number or state.next_seq - 1 != until:
+                continue  # something was written meanwhile, or is not yet in a follower's index
+            if found == versions == len(held) and records == live:
+                return []
+            differs = f"lacks {versions - found} of the {versions} versions in the log, has {len(held) - found} others, and counts {live} of {records} records"
+            remedy = f"close the store and remove {store.folder(namespace.number)}: the index is rebuilt from the log when it is opened for writing"
+            return [Problem(str(store.folder(namespace.number)), f"the index of namespace {name} {differs}", remedy)]
+    return []
+
+
+def _kept(part: Part) -> npt.NDArray[np.bool_]:
+    """Which documents were not erased."""
+    deleted_at = part.overlay.deleted_at
+    return np.ones(part.documents, bool) if len(deleted_at) == 0 else deleted_at[: part.documents] != ERASED_AT
 
 
 def namespace_stats(store: Store, namespace: Namespace) -> Mapping[str, Any]:

@@ -5,10 +5,13 @@ import logging
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import NamedTuple
 
-from agentir_ray.engine.manifest import Manifest, decode_manifest
+from agentir_ray.analysis import DEFAULT_ANALYZER
+from agentir_ray.engine.manifest import Manifest, decode_manifest, manifest_of
 from agentir_ray.engine.policy import DEFAULT_LIMITS
 from agentir_ray.engine.store import DATABASE, SEGMENTS, Store
 from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError
@@ -17,11 +20,12 @@ from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.overlay import Change
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.codec import decode_body, decode_id
-from agentir_ray.storage.files import refused
+from agentir_ray.storage.files import make_folder, publish, refused, write_file
 from agentir_ray.storage.protocol import Entry, EntryKind
 from agentir_ray.storage.sqlite_reader import CHUNK_ROWS, SqliteReader
 from agentir_ray.types import NEVER_US, Record
 
+COPY_BYTES = 2**20
 logger = logging.getLogger("agentir_ray")
 
 
@@ -39,19 +43,25 @@ def export_records(store: Store, name: str) -> Iterator[Record]:
         with store.namespace(name) as namespace:
             if namespace.number != number:
                 raise NotFoundError(f"namespace {name!r} was dropped during the export")
-            start = after
+            end = min(after + CHUNK_ROWS, until)
             try:
-                for entry in store.log.read(number, after, min(CHUNK_ROWS, until - after)):
+                for entry in store.log.read(number, after, end - after):
+                    if entry.seq != after + 1:
+                        break
                     after = entry.seq
                     if entry.id is not None and entry.body is not None and _was_current(namespace.index, entry.id, entry.seq, until):
                         records.append(decode_body(entry.body, entry.seq))
+                if after < end:
+                    state = store.log.state(name)
+                    if state is None or state.number != number:  # by the process that writes, which does not wait for us
+                        raise NotFoundError(f"namespace {name!r} was dropped during the export")
+                    missing = f"{store.path / DATABASE} lacks entry {after + 1} of namespace {name}"
+                    raise DamagedError(f"{missing}; `agentir verify` shows the rest, `agentir export --salvage` saves what can be read")
             except DamagedError as error:
                 damage = error
         yield from records
         if damage is not None:
             raise damage
-        if after == start:
-            return
 
 
 def _was_current(index: Index, id: str, seq: int, until: int) -> bool:
@@ -190,30 +200,48 @@ def _segment_records(file: Path, name: str, changes: Sequence[Change]) -> Iterat
 
 
 def backup(store: Store, target: Path) -> None:
-    """A complete, sound copy of the store in the new folder `target`, while the store goes on. Segments that cannot be copied are rebuilt from the log when the copy is opened."""
+    """A complete, sound, durable copy of the store in the new folder `target`, while the store goes on; a failure leaves nothing there.
+
+    Segments that cannot be copied are rebuilt from the log when the copy is opened.
+    """
     writer = store.writer  # raises ReadOnlyError before anything is made
+    copy = None
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise InvalidInputError(f"{target} exists and is not an empty folder; give a new one")
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise refused(str(target), error) from error
-    with store.keep_files():
-        writer.backup(str(target / DATABASE))
-        copy = SqliteReader(target / DATABASE)
+        make_folder(str(target.absolute().parent))
+        copy = Path(mkdtemp(prefix=f"{target.name}.", suffix=".partial", dir=target.absolute().parent))
+        with store.keep_files():
+            writer.backup(str(copy / DATABASE))
+            with closing(SqliteReader(copy / DATABASE)) as log:
+                for name in log.namespaces():
+                    _copy_segments(store, log, name, copy / SEGMENTS)
+        publish(str(copy), str(target.absolute()))
+    except BaseException as error:
+        if copy is not None:
+            shutil.rmtree(copy, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise refused(str(target), error) from error
+        raise
+
+
+def _copy_segments(store: Store, log: SqliteReader, name: str, target: Path) -> None:
+    state = log.state(name)
+    if state is None:
+        return
+    source, folder = store.folder(state.number), target / str(state.number)
+    try:
+        files = [entry.file for entry in manifest_of(state, DEFAULT_ANALYZER).segments]
+    except DamagedError as error:
+        logger.warning("%s", error)
+        files = [path.name for path in source.glob("*.segment")]  # they tell the rebuild which analyzer it was
+    if files:
+        make_folder(str(folder))
+    for file in files:
         try:
-            for name in copy.namespaces():
-                state = copy.state(name)
-                if state is None or not state.manifest:
-                    continue
-                folder = target / "segments" / str(state.number)
-                folder.mkdir(parents=True)
-                for entry in decode_manifest(state.manifest, name).segments:
-                    try:
-                        shutil.copyfile(store.folder(state.number) / entry.file, folder / entry.file)
-                    except FileNotFoundError:
-                        logger.warning("%s is missing; it is rebuilt when the copy is opened", entry.file)
-                    except OSError as error:
-                        raise refused(str(folder / entry.file), error) from error
-        finally:
-            copy.close()
+            content = open(source / file, "rb")  # noqa: SIM115 - closed below
+        except FileNotFoundError:
+            logger.warning("%s is missing; it is rebuilt when the copy is opened", file)
+            continue
+        with content:
+            write_file(str(folder / file), iter(partial(content.read, COPY_BYTES), b""))
