@@ -25,6 +25,15 @@ def hash_strings(data: Any, start: Any, out: Any) -> None:
         out[i] = h
 
 
+@numba.njit(cache=True, nogil=True)
+def _same(a: Any, a_start: Any, b: Any, b_start: Any, size: Any) -> Any:
+    """Whether a[a_start:a_start + size] equals b[b_start:b_start + size]."""
+    for j in range(size):
+        if a[a_start + j] != b[b_start + j]:
+            return False
+    return True
+
+
 @numba.njit([numba.void(READ_U64, READ_I64, READ_U8, READ_U64, READ_I64, READ_U8, WRITE_I64)], cache=True, nogil=True)
 def find_strings(hashes: Any, start: Any, data: Any, wanted_hash: Any, wanted_start: Any, wanted_data: Any, out: Any) -> None:
     """out[i] = position in the dictionary (hashes ascending, strings data[start[t]:start[t + 1]]) of the i-th wanted string, or -1."""
@@ -33,15 +42,9 @@ def find_strings(hashes: Any, start: Any, data: Any, wanted_hash: Any, wanted_st
         t = np.searchsorted(hashes, wanted_hash[i])
         size = wanted_start[i + 1] - wanted_start[i]
         while t < len(hashes) and hashes[t] == wanted_hash[i]:
-            if start[t + 1] - start[t] == size:
-                same = True
-                for j in range(size):
-                    if data[start[t] + j] != wanted_data[wanted_start[i] + j]:
-                        same = False
-                        break
-                if same:
-                    out[i] = t
-                    break
+            if start[t + 1] - start[t] == size and _same(data, start[t], wanted_data, wanted_start[i], size):
+                out[i] = t
+                break
             t += 1
 
 
@@ -61,15 +64,9 @@ def unite_strings(hashes: Any, start: Any, data: Any, order: Any, united: Any) -
         number = -1
         for g in range(i - 1, group - 1, -1):
             q = order[g]
-            if start[q + 1] - start[q] == size:
-                same = True
-                for j in range(size):
-                    if data[start[p] + j] != data[start[q] + j]:
-                        same = False
-                        break
-                if same:
-                    number = united[q]
-                    break
+            if start[q + 1] - start[q] == size and _same(data, start[p], data, start[q], size):
+                number = united[q]
+                break
         if number < 0:
             number = count
             count += 1

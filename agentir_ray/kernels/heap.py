@@ -16,34 +16,37 @@ def _worse(score_a: Any, seq_a: Any, score_b: Any, seq_b: Any) -> Any:
 
 
 @numba.njit(cache=True, nogil=True)
+def _sift_down(score: Any, seq: Any, ref: Any, size: Any, heap_score: Any, heap_seq: Any, heap_ref: Any) -> None:
+    """Put a document in the place of the root of the heap's first `size`."""
+    i = 0
+    child = 1
+    while child < size:
+        if child + 1 < size and _worse(heap_score[child + 1], heap_seq[child + 1], heap_score[child], heap_seq[child]):
+            child += 1
+        if not _worse(heap_score[child], heap_seq[child], score, seq):
+            break
+        heap_score[i], heap_seq[i], heap_ref[i] = heap_score[child], heap_seq[child], heap_ref[child]
+        i = child
+        child = 2 * i + 1
+    heap_score[i], heap_seq[i], heap_ref[i] = score, seq, ref
+
+
+@numba.njit(cache=True, nogil=True)
 def offer(score: Any, seq: Any, ref: Any, size: Any, heap_score: Any, heap_seq: Any, heap_ref: Any) -> Any:
     """Offer a document to the heap of the k best, the worst at its root; returns the new size."""
-    k = len(heap_score)
-    if size < k:
-        i = size
-        size += 1
-        while i > 0:
-            parent = (i - 1) >> 1
-            if not _worse(score, seq, heap_score[parent], heap_seq[parent]):
-                break
-            heap_score[i], heap_seq[i], heap_ref[i] = heap_score[parent], heap_seq[parent], heap_ref[parent]
-            i = parent
-    else:
-        if not _worse(heap_score[0], heap_seq[0], score, seq):
-            return size
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= k:
-                break
-            if child + 1 < k and _worse(heap_score[child + 1], heap_seq[child + 1], heap_score[child], heap_seq[child]):
-                child += 1
-            if not _worse(heap_score[child], heap_seq[child], score, seq):
-                break
-            heap_score[i], heap_seq[i], heap_ref[i] = heap_score[child], heap_seq[child], heap_ref[child]
-            i = child
+    if size == len(heap_score):
+        if _worse(heap_score[0], heap_seq[0], score, seq):
+            _sift_down(score, seq, ref, size, heap_score, heap_seq, heap_ref)
+        return size
+    i = size
+    while i > 0:
+        parent = (i - 1) >> 1
+        if not _worse(score, seq, heap_score[parent], heap_seq[parent]):
+            break
+        heap_score[i], heap_seq[i], heap_ref[i] = heap_score[parent], heap_seq[parent], heap_ref[parent]
+        i = parent
     heap_score[i], heap_seq[i], heap_ref[i] = score, seq, ref
-    return size
+    return size + 1
 
 
 @numba.njit([numba.void(INT, WRITE_F64, WRITE_I64, WRITE_I64)], cache=True, nogil=True)
@@ -52,15 +55,4 @@ def sort_heap(size: Any, heap_score: Any, heap_seq: Any, heap_ref: Any) -> None:
     for end in range(size - 1, 0, -1):
         score, seq, ref = heap_score[end], heap_seq[end], heap_ref[end]
         heap_score[end], heap_seq[end], heap_ref[end] = heap_score[0], heap_seq[0], heap_ref[0]
-        i = 0
-        while True:
-            child = 2 * i + 1
-            if child >= end:
-                break
-            if child + 1 < end and _worse(heap_score[child + 1], heap_seq[child + 1], heap_score[child], heap_seq[child]):
-                child += 1
-            if not _worse(heap_score[child], heap_seq[child], score, seq):
-                break
-            heap_score[i], heap_seq[i], heap_ref[i] = heap_score[child], heap_seq[child], heap_ref[child]
-            i = child
-        heap_score[i], heap_seq[i], heap_ref[i] = score, seq, ref
+        _sift_down(score, seq, ref, end, heap_score, heap_seq, heap_ref)

@@ -106,6 +106,29 @@ def sort_terms(doc_start: Any, term: Any, tf: Any) -> None:
         tf[lo:hi] = tf[lo:hi][order]
 
 
+@numba.njit(cache=True, nogil=True, inline="always")
+def _write_number(value: Any, out: Any, at: Any) -> Any:
+    """Write an unsigned number as LEB128; returns the place behind it."""
+    while value >= 128:
+        out[at] = np.uint8(value & np.uint64(127) | np.uint64(128))
+        value >>= np.uint64(7)
+        at += 1
+    out[at] = np.uint8(value)
+    return at + 1
+
+
+@numba.njit(cache=True, nogil=True, inline="always")
+def _read_number(data: Any, at: Any) -> Any:
+    """(the LEB128 number at this place, the place behind it)."""
+    value = np.int64(0)
+    shift = np.int64(0)
+    while data[at] >= 128:
+        value |= np.int64(data[at] & 127) << shift
+        shift += 7
+        at += 1
+    return value | np.int64(data[at]) << shift, at + 1
+
+
 @numba.njit([INT(READ_I64, READ_I32, READ_I32, WRITE_I64, WRITE_U8)], cache=True, nogil=True)
 def pack_forward(doc_start: Any, term: Any, tf: Any, forward_start: Any, out: Any) -> Any:
     """Write the forward index of documents whose terms ascend; returns its size in bytes (`out` must hold 10 bytes a posting)."""
@@ -117,20 +140,9 @@ def pack_forward(doc_start: Any, term: Any, tf: Any, forward_start: Any, out: An
             many = 1 if tf[p] > 1 else 0
             value = np.uint64((np.int64(term[p]) - previous) << 1 | many)
             previous = np.int64(term[p])
-            while value >= 128:
-                out[at] = np.uint8(value & np.uint64(127) | np.uint64(128))
-                value >>= np.uint64(7)
-                at += 1
-            out[at] = np.uint8(value)
-            at += 1
+            at = _write_number(value, out, at)
             if many:
-                value = np.uint64(tf[p])
-                while value >= 128:
-                    out[at] = np.uint8(value & np.uint64(127) | np.uint64(128))
-                    value >>= np.uint64(7)
-                    at += 1
-                out[at] = np.uint8(value)
-                at += 1
+                at = _write_number(np.uint64(tf[p]), out, at)
     forward_start[len(doc_start) - 1] = at
     return at
 
@@ -141,14 +153,9 @@ def count_forward(forward_start: Any, forward: Any, doc: Any) -> Any:
     pairs = 0
     at = forward_start[doc]
     while at < forward_start[doc + 1]:
-        many = forward[at] & 1
-        while forward[at] >= 128:
-            at += 1
-        at += 1
-        if many:
-            while forward[at] >= 128:
-                at += 1
-            at += 1
+        value, at = _read_number(forward, at)
+        if value & 1:
+            _, at = _read_number(forward, at)
         pairs += 1
     return pairs
 
@@ -159,25 +166,11 @@ def unpack_forward(forward_start: Any, forward: Any, doc: Any, term: Any, tf: An
     previous = np.int64(-1)
     at = forward_start[doc]
     while at < forward_start[doc + 1]:
-        value = np.int64(0)
-        shift = np.int64(0)
-        while forward[at] >= 128:
-            value |= np.int64(forward[at] & 127) << shift
-            shift += 7
-            at += 1
-        value |= np.int64(forward[at]) << shift
-        at += 1
+        value, at = _read_number(forward, at)
         previous += value >> 1
         frequency = np.int64(1)
         if value & 1:
-            frequency = np.int64(0)
-            shift = np.int64(0)
-            while forward[at] >= 128:
-                frequency |= np.int64(forward[at] & 127) << shift
-                shift += 7
-                at += 1
-            frequency |= np.int64(forward[at]) << shift
-            at += 1
+            frequency, at = _read_number(forward, at)
         term[offset] = previous
         tf[offset] = frequency
         offset += 1

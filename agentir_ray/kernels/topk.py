@@ -44,7 +44,10 @@ def _kth_best(
     expiry_now_us: Any,
     written_until_us: Any,
 ) -> Any:
-    """The k-th largest of what the visible documents have accumulated, -inf where there are fewer: at least k documents will score as much, but for rounding."""
+    """The k-th largest of what the visible documents have accumulated, -inf where there are fewer: at least k documents will score as much, but for rounding.
+
+    A heap of scores alone: with that of `heap.offer`, which moves three arrays, a search costs 5% more.
+    """
     best = np.empty(k, np.float64)
     size = 0
     for c in range(found):
