@@ -38,9 +38,9 @@ def add_records(store: Store, name: str, items: Iterable[Mapping[str, Any]], *, 
 
     `items` is read while nothing is held, so that it may use the store itself, or wait for whom it likes.
     """
+    store.check()
     store.writer  # noqa: B018 - raises ReadOnlyError
-    with store.namespace(name, create=True, analyzer=analyzer):
-        pass
+    begun = False
     for chunk in _commits(items):
         prepared: list[Prepared | AgentIRError] = []
         try:
@@ -48,9 +48,15 @@ def add_records(store: Store, name: str, items: Iterable[Mapping[str, Any]], *, 
                 prepared += _prepared(store, namespace, chunk, check_superseded)
                 outcomes = _commit(store, namespace, prepared)
         except AgentIRError as error:
+            if not begun and not prepared:  # the namespace cannot be had at all
+                raise
             outcomes = [(_failure(error, item), False) for item in (*prepared, *[None] * (len(chunk) - len(prepared)))]
+        begun = True
         for item, (result, added) in zip(chunk, outcomes, strict=True):
             yield Outcome(item, result, added)
+    if not begun:  # no item at all: an index may begin empty
+        with store.namespace(name, create=True, analyzer=analyzer):
+            pass
 
 
 def _commits(items: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
