@@ -28,7 +28,7 @@ def hash_strings(data: Any, start: Any, out: Any) -> None:
 @numba.njit(cache=True, nogil=True)
 def _same(a: Any, a_start: Any, b: Any, b_start: Any, size: Any) -> Any:
     """Whether a[a_start:a_start + size] equals b[b_start:b_start + size]."""
-    for j in range(size):
+    for j in range(size):  # noqa: SIM110 - Numba compiles no generator expression
         if a[a_start + j] != b[b_start + j]:
             return False
     return True
