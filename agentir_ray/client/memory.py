@@ -294,6 +294,8 @@ def _path(path: object) -> Path:
     if not isinstance(name, str):
         raise InvalidInputError(f"path is {shown(path)}; give a string or a pathlib.Path")
     check_encodable(name, "path")
+    if not name:
+        raise InvalidInputError("path is empty; name the folder of the store, '.' for the present one")
     return Path(name)
 
 

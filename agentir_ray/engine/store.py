@@ -218,7 +218,7 @@ class Store:
         state = self.log.state(name)
         if state is None:
             if not create:
-                raise NotFoundError(f"there is no namespace {name!r} in {self.path}; `agentir stats` lists what is there")
+                raise NotFoundError(f"there is no namespace {name!r} in {self.path}; `Memory.namespaces` lists what is there")
             state = self._writer.claim(name)
             if analyzer is not None and analyzer != DEFAULT_ANALYZER:
                 generation = self._writer.swap_manifest(state.number, state.epoch, state.generation, Manifest(analyzer).encode())

@@ -290,3 +290,10 @@ def test_namespaces_in_any_script(tmp_path: Path, name: str) -> None:
     with Memory.open(tmp_path, name) as memory:
         memory.add("here")
         assert memory.namespaces() == [name]
+
+
+def test_an_empty_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInputError, match="path is empty"):
+        Memory.open("")
+    assert not list(tmp_path.iterdir())
