@@ -40,7 +40,7 @@ World = dict[str, Model]
 
 @dataclass(frozen=True)
 class Op:
-    """A verb of `Memory`: "add" (`records`, one or many), "update" (one), "forget" (their ids)."""
+    """A verb of `Memory`: "add" (`records`, one or many), "update" (one), "forget" (their ids), "drop" (none: the whole namespace)."""
 
     verb: str
     namespace: str
@@ -57,10 +57,15 @@ class Op:
                     raise outcome
         elif self.verb == "update":
             memory.update(self.records[0][0], text=self.records[0][1])
+        elif self.verb == "drop":
+            memory.drop()
         else:
             memory.forget(ids=[id for id, _ in self.records], wait=wait)
 
     def apply(self, world: World) -> None:
+        if self.verb == "drop":
+            world.pop(self.namespace, None)
+            return
         model = world.setdefault(self.namespace, Model())
         for id, text in self.records:
             if self.verb == "forget":
@@ -81,15 +86,20 @@ def text_of(rng: random.Random, id: str, version: int) -> str:
     return f"common {token(id)} version{version} {' '.join(rng.choices(WORDS, k=rng.randint(1, 60)))}"
 
 
-def plan(rng: random.Random, world: World, namespaces: Sequence[str], mark: str, count: int, crowd: int = 15) -> Iterator[Op]:
-    """Verbs that make sense one after the other; only records whose id starts with `mark` are touched, and about `crowd` of them stay live in a namespace."""
+def plan(rng: random.Random, world: World, namespaces: Sequence[str], mark: str, count: int, crowd: int = 15, drops: bool = False) -> Iterator[Op]:
+    """Verbs that make sense one after the other; only records whose id starts with `mark` are touched, and about `crowd` of them stay live in a namespace.
+
+    With `drops`, which nobody else who writes may expect, now and then a whole namespace goes; its name is used again.
+    """
     world = deepcopy(world)
     for n in range(count):
         name = rng.choice(namespaces)
         model = world.setdefault(name, Model())
         own = [id for id in model.live if id.startswith(mark)]
         verb = rng.choices(("add", "add_many", "update", "forget"), (8, 2, 4 if own else 0, (len(own) * 4 / crowd) if own else 0))[0]
-        if verb == "update":
+        if drops and own and rng.random() < 0.07:
+            op = Op("drop", name, ())
+        elif verb == "update":
             id = rng.choice(own)
             op = Op("update", name, ((id, text_of(rng, id, n + 1)),))
         elif verb == "forget":
@@ -117,7 +127,8 @@ def check(memory: Memory, worlds: Sequence[World], rng: random.Random) -> int:
         records = list(memory.use(name).export())
         found[name] = {record.id: record.text for record in records}
         assert len(found[name]) == len(records), "a record came twice"
-    fitting = [i for i, world in enumerate(worlds) if all(found.get(name, {}) == model.live for name, model in world.items())]
+    holding = {name: records for name, records in found.items() if records}
+    fitting = [i for i, world in enumerate(worlds) if holding == {name: model.live for name, model in world.items() if model.live}]
     assert fitting, _difference(found, worlds)
     world = worlds[fitting[0]]
     for name in names:

@@ -36,7 +36,11 @@ FIRST_WORLD = 10  # exit status of a checker: this plus the number of the world 
 def open_store(folder: Path, rng: random.Random) -> Memory:
     seal_at = rng.choice((5, 16, 40))
     return Memory.open(
-        folder, limits=Limits(seal_at, 2 * seal_at, checkpoint_pages=rng.choice((4, 64))), background=rng.random() < 0.8, durability=rng.choice(("full", "process", "process"))
+        folder,
+        limits=Limits(seal_at, 2 * seal_at, checkpoint_pages=rng.choice((4, 64))),
+        background=rng.random() < 0.8,
+        durability=rng.choice(("full", "process", "process")),
+        analyzer=rng.choice((None, None, "english", "multilingual")),
     )
 
 
@@ -100,7 +104,7 @@ def kill_round(folder: Path, seed: int, world: World) -> tuple[World, int]:
     """Write, kill, open again, check. Returns the world that the store is now in, and how many verbs were acknowledged."""
     rng = random.Random(seed)
     threads = rng.choice((1, 1, 2, 3))
-    plans = [list(plan(rng, world, NAMESPACES, f"t{number}", rng.randint(1, 24))) for number in range(threads)]
+    plans = [list(plan(rng, world, NAMESPACES, f"t{number}", rng.randint(1, 24), drops=threads == 1)) for number in range(threads)]
     total = sum(map(len, plans))
     reading, writing = os.pipe()
     writer = forked(lambda: write(folder, seed, plans, writing))
@@ -182,7 +186,7 @@ class FatalFiles(FileOps):
 
 def kill_at_each_call(folder: Path) -> int:
     """The same verbs again and again, each time killed one call further into what seals, merges and purges; returns how many calls there are."""
-    ops = list(plan(random.Random(5), {}, NAMESPACES, "c", 45))
+    ops = list(plan(random.Random(5), {}, NAMESPACES, "c", 45, drops=True))
     for count in itertools.count(1):
         store = folder / str(count)
         reading, writing = os.pipe()

@@ -33,9 +33,9 @@ class Disk:
     journal: Journal
     vfs: JournalVFS
 
-    def open(self) -> Memory:
+    def open(self, analyzer: str | None = None) -> Memory:
         store = Store(self.root / "store", clock=SystemClock(), background=False, limits=LIMITS, vfs=self.vfs.name, files=JournalFiles(self.journal))
-        return Memory(store, "acme/alice", None, Bm25(), owns_store=True)
+        return Memory(store, "acme/alice", analyzer, Bm25(), owns_store=True)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def workload(disk: Disk, ops: list[Op]) -> History:
     for n, op in enumerate(ops):
         if n == len(ops) // 2:
             memory.close()
-            memory = disk.open()
+            memory = disk.open("english")  # which rebuilds each namespace at its next use
         op.run(memory, wait=n % 2 == 0)
         history.worlds.append(after(history.worlds[-1], [op]))
         history.promised.append(len(disk.journal.events))
@@ -76,7 +76,7 @@ def workload(disk: Disk, ops: list[Op]) -> History:
 
 @pytest.mark.crash
 def test_a_power_cut_at_any_sync_loses_nothing_and_tears_nothing(disk: Disk, tmp_path: Path, long_form: bool, caplog: pytest.LogCaptureFixture) -> None:
-    history = workload(disk, list(plan(random.Random(3), {}, NAMESPACES, "p", 100 if long_form else 45)))
+    history = workload(disk, list(plan(random.Random(3), {}, NAMESPACES, "p", 100 if long_form else 45, drops=True)))
     syncs = disk.journal.syncs()
     paths = {disk.journal.events[at - 1].path for at in syncs}
     assert any(path.endswith("-wal") for path in paths) and any(".segment" in path for path in paths) and "store/segments/1" in paths
@@ -114,7 +114,7 @@ def test_a_refusing_disk_loses_nothing_and_leaves_nothing(disk: Disk, tmp_path: 
     world: World = {}
     memory = disk.open()
     failed = 0
-    for n, op in enumerate(plan(rng, {}, NAMESPACES, "d", 500 if long_form else 150)):
+    for n, op in enumerate(plan(rng, {}, NAMESPACES, "d", 500 if long_form else 150, drops=True)):
         disk.journal.fail_at(Fault(rng.choice(("write", "write", "sync")), rng.choice((1, 2, 3, 4, 5, 7, 9, 12, 20, 40)), code, lasting, partial=rng.random() < 0.5))
         before, world = world, after(world, [op])
         try:
