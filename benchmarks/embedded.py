@@ -79,7 +79,7 @@ def percentile(values: list[float], share: float) -> float:
 
 def settle(memory: Memory) -> None:
     """Let maintenance finish what is due."""
-    if not memory._store.maintenance.wait_idle(120):
+    if not memory._store.wait_purged(120):
         raise TimeoutError("maintenance did not finish within 120 s")
 
 
