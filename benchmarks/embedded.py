@@ -6,6 +6,7 @@ CPU is thread CPU time; whatever is compared is interleaved in one run. Records 
 """
 
 import argparse
+import gc
 import json
 import math
 import os
@@ -44,13 +45,15 @@ def items(documents: int, seed: int = 0, short: bool = False) -> list[Item]:
     corpus = synthetic.corpus(documents, bursty=True, seed=seed)
     offset = corpus.offset
     texts = [" ".join(f"t{term}" for term in corpus.term[offset[i] : min(offset[i + 1], offset[i] + 12) if short else offset[i + 1]]) for i in range(documents)]
-    return [
+    made = [
         {
             "id": f"r{i}", "text": text, "timestamp": START_US + i * STEP_US, "session": f"s{i % SESSIONS}", "role": ("user", "assistant")[i % 2],
             "metadata": {"topic": f"topic {i // 64 % 50}", "n": i},
         }
         for i, text in enumerate(texts)
     ]  # fmt: skip
+    gc.freeze()  # the garbage collector need not look through what the benchmark itself holds
+    return made
 
 
 def questions(documents: int, count: int, seed: int = 0) -> list[str]:

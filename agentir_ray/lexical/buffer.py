@@ -58,7 +58,7 @@ class Buffer:
         self.live_length = 0
         self.bodies: list[bytes] = []
         self.stored_bytes = 0
-        self.id_docs: dict[str, list[int]] = {}
+        self.id_docs: dict[str, tuple[int, ...]] = {}  # tuples of ints, which the garbage collector soon leaves alone
         self.doc_ids: list[str] = []
         self.term_number: dict[str, int] = {}
         self.key_docs: dict[bytes, array[int]] = {}  # machine ints, so that a filter reads them without touching each
@@ -104,7 +104,7 @@ class Buffer:
                 insort(self.sorted_keys, key)
             else:
                 docs.append(doc)
-        self.id_docs.setdefault(document.id, []).append(doc)
+        self.id_docs[document.id] = (*self.id_docs.get(document.id, ()), doc)
         self.doc_ids.append(document.id)
         self.bodies.append(document.stored)
         self.stored_bytes += len(document.stored)

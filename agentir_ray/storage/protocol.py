@@ -15,7 +15,7 @@ Invariants that the contract suite (`tests/contracts`) holds every implementatio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 class EntryKind(IntEnum):
@@ -39,8 +39,7 @@ class Status(IntEnum):
     MISSING = 5
 
 
-@dataclass(frozen=True, slots=True)
-class NewEntry:
+class NewEntry(NamedTuple):
     """An entry before commit. `digest` (16 bytes) identifies what the caller supplied; `version` is 0 for ADD, previous + 1 for UPDATE."""
 
     kind: EntryKind
@@ -53,8 +52,7 @@ class NewEntry:
     erase_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A committed entry. `body` is None when it was erased since."""
 
     seq: int
@@ -68,14 +66,12 @@ class Entry:
     body: bytes | None
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     status: Status
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class NamespaceState:
+class NamespaceState(NamedTuple):
     """A namespace's row. `number` is its stable small integer (names its folder); `manifest` is empty before the first swap."""
 
     number: int
@@ -102,8 +98,7 @@ class Batch:
     operation_result: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class CommitResult:
+class CommitResult(NamedTuple):
     """Per batch: one `Appended` per entry, or the stored result of the same operation, or the error that kept this batch (alone) out."""
 
     appended: Sequence[Appended] = ()
