@@ -52,7 +52,7 @@ def clear_tail(words: Words, documents: int) -> None:
         words[-1] &= np.uint64((1 << (documents & 63)) - 1)
 
 
-@numba.njit([numba.void(documents, WRITE_U64) for documents in (READ_U32, READ_I32, READ_I64)], cache=True, nogil=True)
+@numba.njit([numba.void(documents, WRITE_U64) for documents in (READ_U32, READ_I32, READ_I64)], cache=True)
 def scatter(documents: Any, words: Any) -> None:
     """Add documents (uint32, int32 or int64; any order, repeats allowed) to the set."""
     for i in range(documents.size):
@@ -60,7 +60,7 @@ def scatter(documents: Any, words: Any) -> None:
         words[document >> np.uint64(6)] |= _ONE << (document & np.uint64(63))
 
 
-@numba.njit([numba.void(READ_I64, INT, INT, WRITE_U64), numba.void(READ_F64, FLOAT, FLOAT, WRITE_U64)], cache=True, nogil=True)
+@numba.njit([numba.void(READ_I64, INT, INT, WRITE_U64), numba.void(READ_F64, FLOAT, FLOAT, WRITE_U64)], cache=True)
 def keep_in_range(column: Any, low: Any, high: Any, words: Any) -> None:
     """Keep of the set the documents with low <= column[d] <= high (int64 or float64; NaN is in no range). Words that are zero already cost nothing."""
     whole = column.size >> 6
@@ -88,7 +88,7 @@ def _ones(word: Any) -> Any:
     return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
-@numba.njit([INT(READ_U64)], cache=True, nogil=True)
+@numba.njit([INT(READ_U64)], cache=True)
 def count(words: Any) -> Any:
     """How many documents the set holds."""
     total = 0
@@ -97,7 +97,7 @@ def count(words: Any) -> Any:
     return total
 
 
-@numba.njit([WRITE_U32(READ_U64)], cache=True, nogil=True)
+@numba.njit([WRITE_U32(READ_U64)], cache=True)
 def members(words: Any) -> Any:
     """The set's documents, ascending (uint32)."""
     documents = np.empty(count(words), np.uint32)

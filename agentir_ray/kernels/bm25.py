@@ -55,7 +55,7 @@ def exact_tf(posting: Any, posting_tf: Any, overflow_posting: Any, overflow_tf: 
     return tf
 
 
-@numba.njit([INT(INT, INT, READ_I64, READ_U32, READ_I64, READ_U16, READ_U8, READ_I64, READ_U32)], cache=True, nogil=True)
+@numba.njit([INT(INT, INT, READ_I64, READ_U32, READ_I64, READ_U16, READ_U8, READ_I64, READ_U32)], cache=True)
 def term_tf(ordinal: Any, doc: Any, term_block: Any, block_window: Any, block_posting: Any, posting_doc: Any, posting_tf: Any, overflow_posting: Any, overflow_tf: Any) -> Any:
     """tf of a term in a document, 0 where it does not occur."""
     window = doc // WINDOW
@@ -75,7 +75,7 @@ def block_bound(block: Any, gain: Any, base: Any, slope: Any, block_skyline: Any
     return bound
 
 
-@numba.njit([FLOAT(READ_I64, READ_F64, FLOAT, FLOAT, INT, INT, READ_I64, READ_U32, READ_I64, READ_U32, READ_U32)], cache=True, nogil=True)
+@numba.njit([FLOAT(READ_I64, READ_F64, FLOAT, FLOAT, INT, INT, READ_I64, READ_U32, READ_I64, READ_U32, READ_U32)], cache=True)
 def segment_bound(
     ordinal: Any, gain: Any, base: Any, slope: Any, first_doc: Any, end_doc: Any, term_block: Any, block_window: Any, block_skyline: Any, skyline_tf: Any, skyline_length: Any
 ) -> Any:

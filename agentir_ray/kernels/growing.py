@@ -11,7 +11,7 @@ import numba
 from agentir_ray.kernels.signatures import INT, READ_I32, WRITE_I32
 
 
-@numba.njit([numba.void(INT, READ_I32, READ_I32, INT, WRITE_I32, WRITE_I32, WRITE_I32, WRITE_I32, WRITE_I32, WRITE_I32)], cache=True, nogil=True)
+@numba.njit([numba.void(INT, READ_I32, READ_I32, INT, WRITE_I32, WRITE_I32, WRITE_I32, WRITE_I32, WRITE_I32, WRITE_I32)], cache=True)
 def append_postings(doc: Any, term: Any, tf: Any, at: Any, head: Any, df: Any, posting_doc: Any, posting_term: Any, posting_tf: Any, posting_next: Any) -> None:
     """Append the postings of one document at position `at`; term int32 and tf int32, distinct terms."""
     for i in range(len(term)):
@@ -25,7 +25,7 @@ def append_postings(doc: Any, term: Any, tf: Any, at: Any, head: Any, df: Any, p
         df[t] += 1
 
 
-@numba.njit([INT(INT, INT, READ_I32, READ_I32, READ_I32)], cache=True, nogil=True)
+@numba.njit([INT(INT, INT, READ_I32, READ_I32, READ_I32)], cache=True)
 def find_tf(head: Any, doc: Any, posting_doc: Any, posting_tf: Any, posting_next: Any) -> Any:
     """tf of the term whose newest posting is `head` in `doc`, 0 if it is not there."""
     p = head

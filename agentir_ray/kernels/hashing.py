@@ -34,7 +34,7 @@ def _same(a: Any, a_start: Any, b: Any, b_start: Any, size: Any) -> Any:
     return True
 
 
-@numba.njit([numba.void(READ_U64, READ_I64, READ_U8, READ_U64, READ_I64, READ_U8, WRITE_I64)], cache=True, nogil=True)
+@numba.njit([numba.void(READ_U64, READ_I64, READ_U8, READ_U64, READ_I64, READ_U8, WRITE_I64)], cache=True)
 def find_strings(hashes: Any, start: Any, data: Any, wanted_hash: Any, wanted_start: Any, wanted_data: Any, out: Any) -> None:
     """out[i] = position in the dictionary (hashes ascending, strings data[start[t]:start[t + 1]]) of the i-th wanted string, or -1."""
     for i in range(len(out)):

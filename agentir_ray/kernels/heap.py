@@ -49,7 +49,7 @@ def offer(score: Any, seq: Any, ref: Any, size: Any, heap_score: Any, heap_seq: 
     return size + 1
 
 
-@numba.njit([numba.void(INT, WRITE_F64, WRITE_I64, WRITE_I64)], cache=True, nogil=True)
+@numba.njit([numba.void(INT, WRITE_F64, WRITE_I64, WRITE_I64)], cache=True)
 def sort_heap(size: Any, heap_score: Any, heap_seq: Any, heap_ref: Any) -> None:
     """Turn the heap into a list, best first, in place."""
     for end in range(size - 1, 0, -1):

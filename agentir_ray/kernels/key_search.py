@@ -34,7 +34,7 @@ def _lower_bound(offsets: Any, data: Any, first: Any, last: Any, bound: Any) -> 
     return first
 
 
-@numba.njit([(READ_U64, READ_U8, READ_U8, READ_U8)], cache=True, nogil=True)
+@numba.njit([(READ_U64, READ_U8, READ_U8, READ_U8)], cache=True)
 def find_range(offsets: Any, data: Any, low: Any, high: Any) -> Any:
     """(first, last): keys first..last - 1 are those with low <= key < high. An empty range when there are none, or when high <= low."""
     keys = offsets.size - 1

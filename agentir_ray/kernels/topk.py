@@ -244,7 +244,7 @@ def search_segment(
     return size
 
 
-@numba.njit([INT(READ_I32, *_SCORING, INT, INT, INT, *_SNAPSHOT, READ_I32, READ_I32, READ_I32, READ_I64, *_TIMES, READ_F64, *_OVERLAY, *_HEAP_AND_SCRATCH)], cache=True, nogil=True)
+@numba.njit([INT(READ_I32, *_SCORING, INT, INT, INT, *_SNAPSHOT, READ_I32, READ_I32, READ_I32, READ_I64, *_TIMES, READ_F64, *_OVERLAY, *_HEAP_AND_SCRATCH)], cache=True)
 def search_buffer(
     head: Any,
     gain: Any,
