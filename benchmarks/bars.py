@@ -57,6 +57,8 @@ def machine() -> dict[str, Any]:
 def shown(value: Any) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {shown(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(shown, value))
     return f"{value:.4g}" if isinstance(value, float) and abs(value) < 1_000 else f"{value:,.0f}" if isinstance(value, float) else str(value)
 
 
