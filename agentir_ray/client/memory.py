@@ -118,7 +118,7 @@ class Memory:
             "text": text, "id": id, "timestamp": timestamp, "importance": importance, "session": session, "role": role, "metadata": metadata, "expires_at": expires_at,
             "supersedes": supersedes,
         }  # fmt: skip
-        (outcome,) = writing.add_records(self._store, self.namespace, [fields], analyzer=self._analyzer)
+        (outcome,) = writing.add_chunk(self._store, self.namespace, [fields], analyzer=self._analyzer)
         if isinstance(outcome.result, AgentIRError):
             raise outcome.result
         return outcome.result

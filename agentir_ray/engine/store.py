@@ -30,7 +30,7 @@ from agentir_ray.storage.filesystem import check_local, check_writable
 from agentir_ray.storage.fork import ForkGuard
 from agentir_ray.storage.group_commit import GroupCommitter
 from agentir_ray.storage.lock import StoreLock
-from agentir_ray.storage.protocol import Batch, CommitResult, NamespaceState, ReadableLog
+from agentir_ray.storage.protocol import Batch, CommitResult, EntryKind, NamespaceState, ReadableLog
 from agentir_ray.storage.sqlite_log import SqliteLog
 from agentir_ray.storage.sqlite_reader import SqliteReader
 from agentir_ray.storage.unreadable import UnreadableLog
@@ -42,6 +42,8 @@ FOLLOW_EVERY_NS = 250_000_000  # a reader in another process lags at most this l
 RELOADS = 5  # a follower reads the manifest again this often when the files it names were merged away meanwhile
 
 Durability = Literal["full", "process"]
+RECOUNT_EVERY = 16  # single records; what they add to the memory is counted this often
+
 logger = logging.getLogger("agentir_ray")
 
 
@@ -288,7 +290,8 @@ class Store:
             self.maintenance.request(None)
         elif self._writer.wal_pages < self._limits.checkpoint_pages:
             self._checkpoint_at = self._limits.checkpoint_pages
-        self._residents.recount(namespace)
+        if len(batch.entries) != 1 or batch.entries[0].kind is not EntryKind.ADD or namespace.index.seq % RECOUNT_EVERY == 0:
+            self._residents.recount(namespace)
         return result
 
     def _make_room(self, namespace: Namespace) -> None:

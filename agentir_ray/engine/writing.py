@@ -39,24 +39,30 @@ def add_records(store: Store, name: str, items: Iterable[Mapping[str, Any]], *, 
     `items` is read while nothing is held, so that it may use the store itself, or wait for whom it likes.
     """
     store.check()
-    store.writer  # noqa: B018 - raises ReadOnlyError
+    store.writer  # noqa: B018 - raises ReadOnlyError, also when there are no items
     begun = False
     for chunk in _commits(items):
-        prepared: list[Prepared | AgentIRError] = []
-        try:
-            with store.namespace(name, create=True, analyzer=analyzer) as namespace:
-                prepared += _prepared(store, namespace, chunk, check_superseded)
-                outcomes = _commit(store, namespace, prepared)
-        except AgentIRError as error:
-            if not begun and not prepared:  # the namespace cannot be had at all
-                raise
-            outcomes = [(_failure(error, item), False) for item in (*prepared, *[None] * (len(chunk) - len(prepared)))]
+        outcomes = add_chunk(store, name, chunk, analyzer=analyzer, check_superseded=check_superseded, begun=begun)
         begun = True
-        for item, (result, added) in zip(chunk, outcomes, strict=True):
-            yield Outcome(item, result, added)
+        yield from outcomes
     if not begun:  # no item at all: an index may begin empty
         with store.namespace(name, create=True, analyzer=analyzer):
             pass
+
+
+def add_chunk(store: Store, name: str, chunk: Sequence[Mapping[str, Any]], *, analyzer: str | None = None, check_superseded: bool = True, begun: bool = False) -> list[Outcome]:
+    """One commit of `add_records`: one outcome an item. Raises only if the namespace cannot be had at all and nothing was `begun`."""
+    store.writer  # noqa: B018 - raises ReadOnlyError
+    prepared: list[Prepared | AgentIRError] = []
+    try:
+        with store.namespace(name, create=True, analyzer=analyzer) as namespace:
+            prepared += _prepared(store, namespace, chunk, check_superseded)
+            outcomes = _commit(store, namespace, prepared)
+    except AgentIRError as error:
+        if not begun and not prepared:
+            raise
+        outcomes = [(_failure(error, item), False) for item in (*prepared, *[None] * (len(chunk) - len(prepared)))]
+    return [Outcome(item, result, added) for item, (result, added) in zip(chunk, outcomes, strict=True)]
 
 
 def _commits(items: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:

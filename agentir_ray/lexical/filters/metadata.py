@@ -13,18 +13,42 @@ from agentir_ray.errors import InvalidInputError
 MAX_DEPTH = 16
 MAX_LEAVES = 256  # each is a key in the index
 MAX_ENCODED_BYTES = 64 * 1024
+MAX_PLAIN_MEMBERS, MAX_PLAIN_LENGTH = 16, 256  # even if each character takes six bytes in JSON, that fits
 
 
 def check_metadata(metadata: object) -> None:
     """Raise InvalidInputError unless `metadata` is a mapping that can be stored and filtered; the message names the path at fault."""
     if not isinstance(metadata, Mapping):
         raise InvalidInputError(f"metadata is a {type(metadata).__name__}; give a dict with string keys")
+    if _is_plain(metadata):
+        return
     metadata = dict(metadata)
     if check_value(metadata, "metadata") <= MAX_ENCODED_BYTES:
         return
     size = len(json.dumps(metadata, ensure_ascii=False, separators=(",", ":")).encode())
     if size > MAX_ENCODED_BYTES:
         raise InvalidInputError(f"metadata takes {size:,} bytes as JSON, at most {MAX_ENCODED_BYTES:,} are allowed; put long content into the text")
+
+
+def _is_plain(metadata: Mapping[object, object]) -> bool:
+    """Whether it is flat, short and sound, as nearly all are: then it needs no closer look."""
+    if len(metadata) > MAX_PLAIN_MEMBERS:
+        return False
+    for key, value in metadata.items():
+        if type(key) is not str or len(key) > MAX_PLAIN_LENGTH or not is_storable(key):
+            return False
+        if isinstance(value, str):
+            if len(value) > MAX_PLAIN_LENGTH or not is_storable(value):
+                return False
+        elif isinstance(value, float):
+            if not math.isfinite(value):
+                return False
+        elif isinstance(value, int):
+            if not -(2**63) <= value < 2**63:
+                return False
+        elif value is not None:
+            return False
+    return True
 
 
 def check_value(value: object, name: str) -> int:

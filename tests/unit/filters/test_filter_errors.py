@@ -163,3 +163,12 @@ def test_values_whose_repr_fails_are_refused_all_the_same() -> None:
     for where in (nested(100_000), {"session": {"eq": deep_list(100_000)}}, {"metadata.a": {"eq": deep_list(100_000)}}):
         with pytest.raises(InvalidFilterError):
             parse_filter(where)
+
+
+@pytest.mark.parametrize("bad", [{"a": 2**63}, {"a": float("nan")}, {"a": "\0"}, {"a": "\ud800"}, {"\0": 1}, {1: 2}, {"a": {1, 2}}, {"a": b"x"}])
+@pytest.mark.parametrize("others", [{}, {"x": "y" * 1_000}, {f"k{i}": i for i in range(20)}, {"list": [1]}])
+def test_metadata_is_refused_alike_however_it_is_looked_at(bad: dict[object, object], others: dict[object, object]) -> None:
+    """Flat and short metadata is looked at in a quicker way."""
+    with pytest.raises(InvalidInputError):
+        check_metadata({**others, **bad})
+    check_metadata(others)
