@@ -25,6 +25,7 @@ _POSTINGS = (READ_I64, READ_U32, READ_I64, READ_I64, READ_U32, READ_U32, READ_U1
 _TIMES = (READ_I64, READ_I64, READ_I64, READ_I64)
 _OVERLAY = (READ_I64, READ_I64, READ_I64, READ_I64)
 _HEAP_AND_SCRATCH = (INT, INT, WRITE_F64, WRITE_I64, WRITE_I64, WRITE_F64, WRITE_I32)
+_SEGMENT = (READ_I64, *_SCORING, INT, INT, *_SNAPSHOT, *_POSTINGS, READ_U32, *_TIMES, READ_F64, FLOAT, *_OVERLAY, *_HEAP_AND_SCRATCH)
 
 
 @numba.njit(cache=True, nogil=True)
@@ -78,7 +79,7 @@ def _kth_best(
     return best[0] if size == k else -np.inf
 
 
-@numba.njit([INT(READ_I64, *_SCORING, INT, INT, *_SNAPSHOT, *_POSTINGS, READ_U32, *_TIMES, READ_F64, FLOAT, *_OVERLAY, *_HEAP_AND_SCRATCH)], cache=True, nogil=True)
+@numba.njit([INT(*_SEGMENT)], cache=True)
 def search_segment(
     # the query: one ordinal (-1: not in this segment) and gain a term, in the query's order
     ordinal: Any,
@@ -242,6 +243,12 @@ def search_segment(
             if score >= threshold:
                 size = offer(score, seq[d], np.int64(segment) << 32 | d, size, heap_score, heap_seq, heap_ref)
     return size
+
+
+@numba.njit([INT(numba.types.Tuple(_SEGMENT))], cache=True, nogil=True)
+def search_long_segment(arguments: Any) -> Any:
+    """`search_segment`, its arguments in one tuple, without the GIL: for queries with so much to do that giving it away and getting it back is small beside it."""
+    return search_segment(*arguments)
 
 
 @numba.njit([INT(READ_I32, *_SCORING, INT, INT, INT, *_SNAPSHOT, READ_I32, READ_I32, READ_I32, READ_I64, *_TIMES, READ_F64, *_OVERLAY, *_HEAP_AND_SCRATCH)], cache=True)

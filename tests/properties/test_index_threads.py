@@ -173,7 +173,7 @@ def test_a_view_keeps_its_moment(tmp_path: Path) -> None:
 def test_each_kernel_is_compiled_once() -> None:
     """A kernel that is called from Python has one declared signature: mapped or heap arrays, integers or floats, nothing is compiled at the first search."""
     called = [
-        *(topk.search_segment, topk.search_buffer, visible.last_visible, bm25.segment_bound, heap.sort_heap, bm25.term_tf),
+        *(topk.search_segment, topk.search_long_segment, topk.search_buffer, visible.last_visible, bm25.segment_bound, heap.sort_heap, bm25.term_tf),
         *(growing.append_postings, growing.find_tf, hashing.hash_strings, hashing.find_strings, hashing.unite_strings),
         *(invert.count_blocks, invert.invert, invert.skylines, invert.sort_terms, invert.pack_forward, invert.gather_forward, invert.count_each, invert.subtract_terms),
     ]
