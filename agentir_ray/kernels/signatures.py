@@ -18,6 +18,11 @@ def writes(dtype: numba.types.Type) -> numba.types.Array:
     return numba.types.Array(dtype, 1, "C")
 
 
+def together(types: tuple[numba.types.Type, ...]) -> numba.types.Type:
+    """A tuple of these."""
+    return numba.types.Tuple(types)  # type: ignore[no-untyped-call]
+
+
 READ_U8, READ_U16, READ_U32, READ_U64 = reads(numba.uint8), reads(numba.uint16), reads(numba.uint32), reads(numba.uint64)
 READ_I32, READ_I64, READ_F64 = reads(numba.int32), reads(INT), reads(FLOAT)
 WRITE_U8, WRITE_U16, WRITE_U32, WRITE_U64 = writes(numba.uint8), writes(numba.uint16), writes(numba.uint32), writes(numba.uint64)

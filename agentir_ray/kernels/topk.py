@@ -15,7 +15,7 @@ import numpy as np
 from agentir_ray.kernels.bm25 import SLACK, add_priors, block_bound, contribution, exact_tf, lower_bound
 from agentir_ray.kernels.heap import offer
 from agentir_ray.kernels.invert import WINDOW
-from agentir_ray.kernels.signatures import FLOAT, INT, READ_F64, READ_I32, READ_I64, READ_U8, READ_U16, READ_U32, READ_U64, WRITE_F64, WRITE_I32, WRITE_I64
+from agentir_ray.kernels.signatures import FLOAT, INT, READ_F64, READ_I32, READ_I64, READ_U8, READ_U16, READ_U32, READ_U64, WRITE_F64, WRITE_I32, WRITE_I64, together
 from agentir_ray.kernels.visible import passes, visible
 
 # The types of the two searches' arguments, in groups as they are commented there.
@@ -245,7 +245,7 @@ def search_segment(
     return size
 
 
-@numba.njit([INT(numba.types.Tuple(_SEGMENT))], cache=True, nogil=True)
+@numba.njit([INT(together(_SEGMENT))], cache=True, nogil=True)
 def search_long_segment(arguments: Any) -> Any:
     """`search_segment`, its arguments in one tuple, without the GIL: for queries with so much to do that giving it away and getting it back is small beside it."""
     return search_segment(*arguments)
