@@ -20,6 +20,12 @@ Metadata = Mapping[str, Any]
 Time = datetime | str | int
 
 
+def kind_of(value: object) -> str:
+    """What messages call the type of a value: "a str", "an int"."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
 def to_time_us(value: Time, name: str = "time") -> int:
     """UTC microseconds of a datetime (naive ones are taken as UTC), an ISO 8601 string, or an int of microseconds.
 
@@ -37,7 +43,7 @@ def to_time_us(value: Time, name: str = "time") -> int:
         # Subtracted on integers: datetime arithmetic overflows near the years 1 and 9999.
         value = (value.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1) - offset // timedelta(microseconds=1)
     if not isinstance(value, int):
-        raise InvalidInputError(f"{name} is a {type(value).__name__}; give a datetime, an ISO 8601 string or microseconds since 1970")
+        raise InvalidInputError(f"{name} is {kind_of(value)}; give a datetime, an ISO 8601 string or microseconds since 1970")
     if not MIN_TIME_US <= value <= MAX_TIME_US:
         raise InvalidInputError(f"{name} lies outside the years 1 to 9999")
     return value

@@ -16,7 +16,7 @@ from agentir_ray.lexical.filters import check_metadata, document_keys
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.storage.codec import canonical_metadata, content_digest, encode_body
 from agentir_ray.storage.protocol import EntryKind, NewEntry
-from agentir_ray.types import NEVER_US, Record, to_time_us
+from agentir_ray.types import NEVER_US, Record, kind_of, to_time_us
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 MAX_TEXT_BYTES = 16 * 2**20
@@ -84,7 +84,7 @@ def check_fields(fields: Mapping[str, Any], allowed: Set[str]) -> None:
 def check_name(value: object, name: str) -> str:
     """An id, session or role: 1 to 512 bytes of UTF-8 without NUL."""
     if not isinstance(value, str):
-        raise InvalidInputError(f"{name} is a {type(value).__name__}; give a string")
+        raise InvalidInputError(f"{name} is {kind_of(value)}; give a string")
     size = len(check_encodable(value, name))
     if not 0 < size <= MAX_NAME_BYTES:
         raise InvalidInputError(f"{name} has {size} bytes; give 1 to {MAX_NAME_BYTES}")
@@ -107,7 +107,7 @@ def _optional_name(value: object, name: str) -> str | None:
 
 def _check_text(value: object) -> str:
     if not isinstance(value, str):
-        raise InvalidInputError("a record needs a text" if value is None else f"text is a {type(value).__name__}; give a string")
+        raise InvalidInputError("a record needs a text" if value is None else f"text is {kind_of(value)}; give a string")
     size = len(check_encodable(value, "text"))
     if size > MAX_TEXT_BYTES:
         raise InvalidInputError(f"text has {size:,} bytes; at most {MAX_TEXT_BYTES:,} fit: split it into passages")
@@ -135,7 +135,7 @@ def _check_metadata(value: object) -> Mapping[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise InvalidInputError(f"metadata is a {type(value).__name__}; give a dict")
+        raise InvalidInputError(f"metadata is {kind_of(value)}; give a dict")
     check_metadata(value)
     return {key: _copied(member) for key, member in value.items()}
 

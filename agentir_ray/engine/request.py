@@ -12,7 +12,7 @@ from agentir_ray.lexical.filters.expression import And
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.lexical.query import Bm25, Priors
 from agentir_ray.lexical.search import Visibility
-from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Time, to_time_us
+from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Time, kind_of, to_time_us
 
 MAX_HITS = 10_000  # of k + offset
 MAX_QUERY_BYTES = 2**20
@@ -48,7 +48,7 @@ def make_request(
 ) -> Request:  # fmt: skip
     """Raises InvalidInputError naming the parameter, or InvalidFilterError."""
     if not isinstance(query, str):
-        raise InvalidInputError(f"query is a {type(query).__name__}; give a string")
+        raise InvalidInputError(f"query is {kind_of(query)}; give a string")
     if len(query) > MAX_QUERY_BYTES:
         raise InvalidInputError(f"query has {len(query):,} characters; at most {MAX_QUERY_BYTES:,} fit")
     whole_number(k, "k", 1)

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping
 
 from agentir_ray.errors import InvalidInputError
+from agentir_ray.types import kind_of
 
 MAX_DEPTH = 16
 MAX_LEAVES = 256  # each is a key in the index
@@ -19,7 +20,7 @@ MAX_PLAIN_MEMBERS, MAX_PLAIN_LENGTH = 16, 256  # even if each character takes si
 def check_metadata(metadata: object) -> None:
     """Raise InvalidInputError unless `metadata` is a mapping that can be stored and filtered; the message names the path at fault."""
     if not isinstance(metadata, Mapping):
-        raise InvalidInputError(f"metadata is a {type(metadata).__name__}; give a dict with string keys")
+        raise InvalidInputError(f"metadata is {kind_of(metadata)}; give a dict with string keys")
     if _is_plain(metadata):
         return
     metadata = dict(metadata)
@@ -112,12 +113,12 @@ def check_text(text: str, name: str) -> None:
 
 def shown(value: object) -> str:
     """What messages call a value: with its type, short, and without failing on hostile ones (the repr of a deep list or of a huge integer raises)."""
-    name = type(value).__name__
+    name = kind_of(value)
     if isinstance(value, str):
-        return f"{value[:60]!a}{'...' * (len(value) > 60)}, a {name}"
+        return f"{value[:60]!a}{'...' * (len(value) > 60)}, {name}"
     if isinstance(value, bool | float) or (isinstance(value, int) and value.bit_length() <= 64):
-        return f"{value!r}, a {name}"
-    return f"a {name}"
+        return f"{value!r}, {name}"
+    return name
 
 
 def _check_leaf(value: object, name: str) -> None:

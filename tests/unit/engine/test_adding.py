@@ -36,7 +36,7 @@ def test_a_full_disk_at_the_third_commit_costs_the_records_of_the_third_commit(m
     kinds = [type(outcome) for outcome in outcomes]
     refused = kinds.index(StorageFullError)
     assert len(outcomes) == len(given) and kinds.count(Record) == 2 * COMMIT_RECORDS + 1 and kinds.count(StorageFullError) == COMMIT_RECORDS - 1
-    assert "text is a int" in str(outcomes[refused - 1]), "an item's own fault is told in place of the commit's"
+    assert "text is an int" in str(outcomes[refused - 1]), "an item's own fault is told in place of the commit's"
     kept = [outcome.id for outcome in outcomes if isinstance(outcome, Record)]
     assert [record.id for record in memory.export()] == kept
     retried = memory.add_many(item for item, outcome in zip(given, outcomes, strict=True) if isinstance(outcome, StorageFullError))

@@ -100,7 +100,7 @@ def test_metadata_is_json_within_limits() -> None:
         deep = {"a": deep}
     for bad, what in [
         ({"a": float("nan")}, r"metadata\.a is nan"),
-        ({"a": {"b": [1, object()]}}, r"metadata\.a\.b\[1\] is a object"),
+        ({"a": {"b": [1, object()]}}, r"metadata\.a\.b\[1\] is an object"),
         ({"a": (1, 2)}, r"metadata\.a is a tuple"),
         ({"a": 2**63}, r"metadata\.a is an integer beyond 64 bits"),
         ({1: 2}, r"metadata has the key 1"),
