@@ -14,6 +14,7 @@ import os
 import random
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -21,6 +22,8 @@ from typing import Literal
 import apsw
 
 from agentir_ray.storage.files import Chunk, FileOps
+
+_serial = itertools.count()
 
 SECTOR = 512
 
@@ -318,3 +321,15 @@ def reconstruct(journal: Journal, cut_at: int, rng: random.Random, target: Path,
         path = target / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
+
+
+@contextmanager
+def journalled(root: Path) -> Iterator[tuple[Journal, JournalVFS]]:
+    """A new folder `root` whose files are written through a journal, by SQLite too while the block runs."""
+    root.mkdir()
+    journal = Journal(root)
+    vfs = JournalVFS(f"journal-{next(_serial)}", journal)
+    try:
+        yield journal, vfs
+    finally:
+        vfs.unregister()

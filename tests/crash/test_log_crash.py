@@ -1,7 +1,6 @@
 """The log alone, with the power cut at every sync: what was acknowledged is there, once and whole; what was not is there whole or not at all."""
 
 import errno
-import itertools
 import random
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,9 +13,7 @@ from agentir_ray.errors import StorageFullError, UnknownOutcomeError
 from agentir_ray.storage.protocol import Batch, NamespaceState, NewEntry, Status
 from agentir_ray.storage.sqlite_log import SqliteLog
 from tests.contracts.record_log import add, forget, statuses, update
-from tests.crash.shim import Fault, Journal, JournalFiles, JournalVFS, Keep, reconstruct
-
-_serial = itertools.count()
+from tests.crash.shim import Fault, Journal, JournalFiles, JournalVFS, Keep, journalled, reconstruct
 
 
 @dataclass
@@ -32,11 +29,8 @@ class Disk:
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
     root = tmp_path / "store"
-    root.mkdir()
-    journal = Journal(root)
-    vfs = JournalVFS(f"journal-{next(_serial)}", journal)
-    yield Disk(root, journal, vfs)
-    vfs.unregister()
+    with journalled(root) as (journal, vfs):
+        yield Disk(root, journal, vfs)
 
 
 Rows = list[tuple[int, str | None, int, bytes | None]]

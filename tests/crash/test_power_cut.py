@@ -4,7 +4,6 @@ Without a maintenance thread the workload is the same every time; small limits m
 """
 
 import errno
-import itertools
 import random
 import shutil
 from collections.abc import Iterator
@@ -20,11 +19,10 @@ from agentir_ray.engine.store import Store
 from agentir_ray.errors import StorageFullError, UnknownOutcomeError
 from agentir_ray.lexical.query import Bm25
 from tests.crash.invariants import Op, World, after, check, plan
-from tests.crash.shim import Fault, Journal, JournalFiles, JournalVFS, Keep, reconstruct
+from tests.crash.shim import Fault, Journal, JournalFiles, JournalVFS, Keep, journalled, reconstruct
 
 NAMESPACES = ("acme/alice", "acme/bob")
 LIMITS = Limits(seal_at=6, max_unsealed=12, checkpoint_pages=24)
-_serial = itertools.count()
 
 
 @dataclass
@@ -41,11 +39,8 @@ class Disk:
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
     root = tmp_path / "disk"
-    root.mkdir()
-    journal = Journal(root)
-    vfs = JournalVFS(f"engine-{next(_serial)}", journal)
-    yield Disk(root, journal, vfs)
-    vfs.unregister()
+    with journalled(root) as (journal, vfs):
+        yield Disk(root, journal, vfs)
 
 
 def reopen(folder: Path) -> Memory:
