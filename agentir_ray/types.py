@@ -55,7 +55,7 @@ def to_datetime(time_us: int) -> datetime:
 
 
 class Record(NamedTuple):
-    """One memory. A named tuple, because a search makes ten of them: it is made in a third of the time of a frozen dataclass.
+    """One memory. A named tuple, because a search makes ten of them: it is made in a quarter of the time of a frozen dataclass.
 
     `timestamp_us` is when it happened, `created_at_us` when this version was written. `seq` is its place in the namespace's log, newer is larger; it breaks ties of score.
     """
