@@ -1,8 +1,8 @@
 """What the engines are compared on: documents and queries as numbers of terms, so that every engine sees the same tokens (as words `t123`, between spaces).
 
-`synthetic` is seeded (`benchmarks.synthetic`); the judged collections and `passages` (the shared collections and BEAM, cut into passages of 56 tokens, with their real questions)
-are tokenised once by our `english` analyzer. A term counts once in a query, for engines differ in what a repeated one means, and a query has at least two terms. A collection is saved
-as arrays in a folder, which the builders, processes of their own, read.
+`synthetic` is seeded (`benchmarks.synthetic`); the judged collections and `passages` (the shared collections and BEAM, cut into passages of 56 tokens, with their real
+questions) are tokenised once by our `english` analyzer. A term counts once in a query, for engines differ in what a repeated one means, and a query has at least two terms. A
+collection is saved as arrays in a folder, which the builders, processes of their own, read.
 """
 
 import json

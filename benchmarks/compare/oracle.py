@@ -1,7 +1,7 @@
 """Every engine's own formula, written naively in numpy: an engine is checked against it before it is timed.
 
-The score of a document is the sum over the query's terms of weight(df) * saturation(tf, length). Engines differ in both, and some round the length to a byte first; float64 here, so
-that the engine's own float32 shows as a small relative difference and nothing else does.
+The score of a document is the sum over the query's terms of weight(df) * saturation(tf, length). Engines differ in both, and some round the length to a byte first; float64
+here, so that the engine's own float32 shows as a small relative difference and nothing else does.
 """
 
 from collections.abc import Sequence

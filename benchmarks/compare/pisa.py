@@ -1,12 +1,12 @@
 """PISA through `pyterrier-pisa`: the compiled part of the binding alone, called as `PisaRetrieve.transform` calls it.
 
-The package's Python part needs all of PyTerrier, which needs what this benchmark does not; its compiled module needs nothing. The index is PISA's own binary collection (`inv.docs`,
-`inv.freqs`, `inv.sizes`), written with numpy from the counted tokens, as the package's `PisaToksIndexer` does with lists; PISA then makes its block-max data (blocks of 64, the binding's
-default) and compresses with `block_simdbp` (likewise).
+The package's Python part needs all of PyTerrier, which needs what this benchmark does not; its compiled module needs nothing. The index is PISA's own binary collection
+(`inv.docs`, `inv.freqs`, `inv.sizes`), written with numpy from the counted tokens, as the package's `PisaToksIndexer` does with lists; PISA then makes its block-max data
+(blocks of 64, the binding's default) and compresses with `block_simdbp` (likewise).
 
-**The binding's overhead.** It answers a set of queries in one call, and makes a Python string of the name of each hit. Both costs are measured in every round, with no search in them:
-*per query*, the same number of queries with as many words, none of which the index knows; *per row*, from a toy index whose one list of ROWS documents is asked for with k = ROWS and
-with k = 1. What is subtracted errs on PISA's side: it contains the look-up of terms, and the heap and the sort of the rows.
+**The binding's overhead.** It answers a set of queries in one call, and makes a Python string of the name of each hit. Both costs are measured in every round, with no search
+in them: *per query*, the same number of queries with as many words, none of which the index knows; *per row*, from a toy index whose one list of ROWS documents is asked for
+with k = ROWS and with k = 1. What is subtracted errs on PISA's side: it contains the look-up of terms, and the heap and the sort of the rows.
 """
 
 import ctypes
@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from functools import cache
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ class Pisa:
         if want_hits:
             docs = name.astype("U").astype(np.int64) if len(name) else np.empty(0, np.int64)
             edges = np.searchsorted(query, np.arange(len(queries) + 1))
-            result.hits = [(docs[a:b], score[a:b].astype(np.float64)) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+            result.hits = [(docs[a:b], score[a:b].astype(np.float64)) for a, b in pairwise(edges.tolist())]
         return result
 
     def close(self) -> None:

@@ -1,0 +1,73 @@
+"""The table of bars of the lexical engine: one entry a row of the issue, named by the row's first cell."""
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.bars import Outcome, Report
+from benchmarks.compare.ours import index_bytes
+from benchmarks.compare.rounds import Comparison
+
+PISA_BARS = {10: 0.5, 100: 0.5, 1000: 0.6}
+Measured = Mapping[str, Comparison]
+
+
+class NotMeasured(Exception):
+    """This run's options leave the row out."""
+
+
+def add_all(report: Report, measured: Measured, options: argparse.Namespace, cache: Path) -> None:
+    report.measure("vs the best PISA algorithm, 1 M synthetic", "<= 0.5 at k = 10, <= 0.5 at k = 100, <= 0.6 at k = 1000", lambda: _pisa(measured, "synthetic", PISA_BARS))
+    report.measure("the same on the real-text passages", "<= 0.6", lambda: _pisa(measured, "passages", dict.fromkeys(PISA_BARS, 0.6)))
+    report.measure("vs Lucene core", "<= 0.25 at 1 M; <= 0.1 per Python call against Pyserini-style calls on the real collections", lambda: _lucene(measured, options, cache))
+    report.measure("vs tantivy, vs bm25s", "<= 0.1, <= 0.1", lambda: _others(measured))
+    report.measure("p99", "<= 0.6 of Lucene's p99", lambda: _p99(measured))
+    report.measure("8.8 M documents, k = 10", "<= 5x the CPU of 1 M; index <= 8 bytes a posting without columns and stored fields; built within 10 GB", lambda: _large(measured))
+
+
+def _of(measured: Measured, label: str) -> Comparison:
+    if label not in measured:
+        raise NotMeasured(f"this run measured {', '.join(measured)}")
+    return measured[label]
+
+
+def _ratios(comparison: Comparison, family: str) -> dict[str, float]:
+    return {f"k={k}": round(comparison.ratio(k, family), 3) for k in comparison.costs}
+
+
+def _pisa(measured: Measured, label: str, bars: Mapping[int, float]) -> Outcome:
+    comparison = _of(measured, label)
+    best = {k: comparison.best(k, "pisa") for k in bars}
+    ratios = {k: comparison.ratio(k, "pisa") for k in bars}
+    gross = {k: comparison.costs[k]["ours"].cpu_us / comparison.costs[k][name].cpu_us for k, name in best.items() if name is not None}
+    ok = all(ratios[k] <= bar for k, bar in bars.items()) and comparison.collection.documents >= 1_000 and len(comparison.collection.queries) >= 1_000
+    return {f"k={k}": f"{ratios[k]:.3f} of {best[k]} ({gross[k]:.3f} with its binding)" for k in bars}, ok
+
+
+def _lucene(measured: Measured, options: argparse.Namespace, cache: Path) -> Outcome:
+    ratios = _ratios(_of(measured, "synthetic"), "lucene")
+    return {"core": ratios, "Pyserini-style": "not measured"}, False
+
+
+def _others(measured: Measured) -> Outcome:
+    comparison = _of(measured, "synthetic")
+    ratios = {family: _ratios(comparison, family) for family in ("tantivy", "bm25s")}
+    return ratios, all(value <= 0.1 for family in ratios.values() for value in family.values())
+
+
+def _p99(measured: Measured) -> Outcome:
+    comparison = _of(measured, "synthetic")
+    ratios = {k: costs["ours"].spread["p99"] / costs["lucene"].spread["p99"] for k, costs in comparison.costs.items()}
+    return {f"k={k}": round(ratio, 3) for k, ratio in ratios.items()}, all(ratio <= 0.6 for ratio in ratios.values())
+
+
+def _large(measured: Measured) -> Outcome:
+    if "million" not in measured:
+        raise NotMeasured("it takes --docs 8800000")
+    large, million = measured["synthetic"], measured["million"]
+    build = large.builds["ours"]
+    ratio = large.costs[10]["ours"].cpu_us / million.costs[10]["ours"].cpu_us
+    segment = next((large.collection.folder / "indexes").glob("ours-*/segment"))
+    a_posting = index_bytes(segment) / large.collection.meta["postings"]
+    value = {"CPU of 1 M": ratio, "bytes a posting": a_posting, "peak memory GB": build["peak_memory_bytes"] / 1e9, "built in s": build["wall_s"]}
+    return value, ratio <= 5 and a_posting <= 8 and build["peak_memory_bytes"] <= 10e9 and large.collection.documents >= 8_800_000
