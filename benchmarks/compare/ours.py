@@ -64,7 +64,7 @@ class Ours:
         return top_k(snapshot, scoring(query, snapshot.statistics, Bm25()), k, Visibility(NEVER_US - 1))
 
     def close(self) -> None:
-        del self.index
+        self.__dict__.pop("index", None)
 
 
 def write_segment(path: Path, counted: Counted, length: Array, vocabulary: int, namespace: str = "bench") -> None:

@@ -30,8 +30,6 @@ from benchmarks.compare.engine import Round, Unavailable
 
 Array = npt.NDArray[Any]
 ENCODING = "block_simdbp"
-# Conjunctive ones (ranked_and, block_max_ranked_and) answer another question; the taat ones are in the compiled part, though not in the package's list.
-ALGORITHMS = ("maxscore", "block_max_maxscore", "wand", "block_max_wand", "ranked_or", "ranked_or_taat", "ranked_or_taat_lazy")
 ROWS = 1_000
 
 
@@ -117,7 +115,8 @@ class Pisa:
         return result
 
     def close(self) -> None:
-        del self._index, self._toy
+        self._index = None
+        self._toy = None
 
 
 def write_index(folder: Path, counted: Counted, length: Array, vocabulary: int) -> None:

@@ -58,21 +58,23 @@ def compare(collection: Collection, engines: Sequence[Any], ks: Sequence[int], r
     sound, answers = [], {}
     expected = oracle.Oracle(collection, collection.queries[:SAMPLE])
     for engine in engines:
-        folder, result.builds[engine.name] = built(engine, collection)
-        engine.open(collection, folder)
-        hits = {k: engine.run(expected.queries, k, want_hits=True).hits for k in ks}
-        faults = [f"k = {k}: {fault}" for k in ks for fault in expected.faults(hits[k], k, engine.formula)]
+        try:
+            folder, result.builds[engine.name] = built(engine, collection)
+            engine.open(collection, folder)
+            hits = {k: engine.run(expected.queries, k, want_hits=True).hits for k in ks}
+            faults = [f"k = {k}: {fault}" for k in ks for fault in expected.faults(hits[k], k, engine.formula)]
+        except Exception as error:  # one engine that fails must not hide the others
+            faults = [f"{type(error).__name__}: {error}"]
         if faults:
             result.faults[engine.name] = faults
             print(f"     {engine.name} fails its check on {collection.name}: {faults[0]}", file=sys.stderr, flush=True)
-            engine.close()
         else:
             sound.append(engine)
             answers[engine.name] = hits[ks[0]]
     result.overlap = _overlaps(answers)
     for k in ks:
         result.costs[k] = _measure(sound, collection, k, rounds)
-    for engine in sound:
+    for engine in engines:
         engine.close()
     return result
 
