@@ -9,7 +9,7 @@ is not cut at).
 """
 
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Protocol
 
@@ -23,13 +23,20 @@ _NARROW_NO_BREAK_SPACE = "\u202f"
 
 
 class Analyzer(Protocol):
-    """Text in, tokens out, in the order of the text; `fingerprint` is a stable hex digest of everything that the tokens depend on."""
+    """Text in, tokens out, in the order of the text; `fingerprint` is a stable hex digest of everything that the tokens depend on.
+
+    `word_tokens` gives the tokens of one word, from scratch. It is None where the tokens of a text are not those of its words by UAX #29, each by itself, or where a cut at an
+    ASCII character that belongs to no word would change some.
+    """
 
     @property
     def name(self) -> str: ...
 
     @property
     def fingerprint(self) -> str: ...
+
+    @property
+    def word_tokens(self) -> Callable[[str], Sequence[str]] | None: ...
 
     def tokens(self, text: str) -> list[str]: ...
 
@@ -51,11 +58,14 @@ class _Chunks(dict[str, tuple[str, ...]]):
         self._analyse_word = analyse_word
         self._limit = limit
 
-    def __missing__(self, chunk: str) -> tuple[str, ...]:
+    def analysed(self, chunk: str) -> tuple[str, ...]:
         word = chunk.strip(_EDGES)
         # ASCII letters and digits are one word by every rule of UAX #29, and these marks join nothing at its edges: no need to look for words in it.
         plain = word.isascii() and word.isalnum() and len(word) <= MAX_CHUNK_LENGTH
-        tokens = tuple(self._analyse_word(word) if plain else self._analyse(chunk))
+        return tuple(self._analyse_word(word) if plain else self._analyse(chunk))
+
+    def __missing__(self, chunk: str) -> tuple[str, ...]:
+        tokens = self.analysed(chunk)
         if len(chunk) <= MAX_CHUNK_LENGTH:
             if len(self) >= self._limit:
                 self.clear()
@@ -70,6 +80,10 @@ class ChunkAnalyzer:
         self.name = name
         self.fingerprint = fingerprint
         self._chunks = _Chunks(analyse, analyse_word, max_chunks)
+
+    @property
+    def word_tokens(self) -> Callable[[str], Sequence[str]]:
+        return self._chunks.analysed
 
     def tokens(self, text: str) -> list[str]:
         chunks = text.split(" ") if _NARROW_NO_BREAK_SPACE in text else text.split()

@@ -17,6 +17,8 @@ MAX_STEMMED_LENGTH = 255
 
 
 class TreebankAnalyzer:
+    word_tokens = None
+
     def __init__(self, split: Callable[[str], list[str]], stem: Callable[[str], str], release: str) -> None:
         self.name = "nltk"
         self.fingerprint = fingerprint_of("nltk", VERSION, release)

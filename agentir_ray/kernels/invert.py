@@ -10,68 +10,165 @@ from typing import Any
 import numba
 import numpy as np
 
-from agentir_ray.kernels.signatures import INT, READ_I32, READ_I64, READ_U8, READ_U16, READ_U32, WRITE_I32, WRITE_I64, WRITE_U8, WRITE_U16, WRITE_U32
+from agentir_ray.kernels.signatures import INT, READ_I32, READ_I64, READ_U8, READ_U16, READ_U32, WRITE_I32, WRITE_I64, WRITE_U8, WRITE_U16, WRITE_U32, together
 
 WINDOW = 65_536
 TF_LIMIT = 255  # a stored tf of 255 says: look into the overflow table
+_FEW = 96  # terms that are sorted by insertion
 
 
-@numba.njit([WRITE_I64(READ_I64, READ_I32, INT)], cache=True, nogil=True)
-def count_blocks(doc_start: Any, term: Any, term_count: Any) -> Any:
-    """term_block int64 (T + 1): the first block of each term. doc_start int64 (N + 1) and term int32 (P) list the terms of each document."""
+@numba.njit([numba.void(READ_I64, INT, INT, READ_I32, WRITE_I32, WRITE_I32)], cache=True, nogil=True)
+def rename_terms(doc_start: Any, first: Any, end: Any, new_name: Any, term: Any, tf: Any) -> None:
+    """Give the terms of the documents [first, end) their new names, and sort each document's (term, tf) by them, in place.
+
+    `doc_start` int64 (N + 1); term and tf int32 (P) list the terms of each document, and the frequency of each.
+    """
+    key = np.empty(_FEW, np.int64)
+    for d in range(first, end):
+        lo = doc_start[d]
+        size = doc_start[d + 1] - lo
+        if size > len(key):
+            key = np.empty(2 * size, np.int64)
+        ascending = True
+        for i in range(size):
+            key[i] = np.int64(new_name[term[lo + i]]) << 32 | np.int64(tf[lo + i])
+            ascending = ascending and (i == 0 or key[i] > key[i - 1])
+        if not ascending:
+            if size > _FEW:
+                key[:size].sort()
+            else:
+                for i in range(1, size):
+                    moved = key[i]
+                    j = i
+                    while j > 0 and key[j - 1] > moved:
+                        key[j] = key[j - 1]
+                        j -= 1
+                    key[j] = moved
+        for i in range(size):
+            term[lo + i] = key[i] >> 32
+            tf[lo + i] = key[i] & 0xFFFFFFFF
+
+
+@numba.njit([numba.void(READ_I64, READ_I32, READ_I32, READ_I32, READ_I64, READ_I64, WRITE_I32, WRITE_I32)], cache=True, nogil=True)
+def place_documents(own_start: Any, own_term: Any, own_tf: Any, new_name: Any, place: Any, doc_start: Any, term: Any, tf: Any) -> None:
+    """Copy some documents, their terms renamed by `new_name`, to where doc_start has document place[i]."""
+    for i in range(len(place)):
+        at = doc_start[place[i]] - own_start[i]
+        for p in range(own_start[i], own_start[i + 1]):
+            term[at + p] = new_name[own_term[p]]
+            tf[at + p] = own_tf[p]
+
+
+@numba.njit([together((WRITE_I64, WRITE_U32))(READ_I64, READ_I64, INT, INT)], cache=True, nogil=True)
+def group_pairs(group: Any, doc: Any, groups: Any, documents: Any) -> Any:
+    """(start int64 (groups + 1), docs uint32): the documents paired with each group, ascending, by two counting passes."""
+    by_doc = np.zeros(documents + 1, np.int64)
+    for d in doc:
+        by_doc[d + 1] += 1
+    for d in range(documents):
+        by_doc[d + 1] += by_doc[d]
+    order = np.empty(len(doc), np.int64)
+    for i in range(len(doc)):
+        order[by_doc[doc[i]]] = i
+        by_doc[doc[i]] += 1
+    start = np.zeros(groups + 1, np.int64)
+    for g in group:
+        start[g + 1] += 1
+    for g in range(groups):
+        start[g + 1] += start[g]
+    following = start.copy()
+    docs = np.empty(len(doc), np.uint32)
+    for at in order:
+        docs[following[group[at]]] = doc[at]
+        following[group[at]] += 1
+    return start, docs
+
+
+@numba.njit(cache=True, nogil=True)
+def _larger(values: Any, size: Any) -> Any:
+    larger = np.empty(size, values.dtype)
+    larger[: len(values)] = values
+    return larger
+
+
+@numba.njit([together((WRITE_I64, WRITE_U32, WRITE_I64))(READ_I64, READ_I32, INT)], cache=True, nogil=True)
+def list_blocks(doc_start: Any, term: Any, term_count: Any) -> Any:
+    """(term_block int64 (T + 1): the first block of each term; block_window uint32 (B); block_posting int64 (B + 1): the first posting of each block)."""
+    room = max(term_count, 1)
+    found_term, found_window, found_size = np.empty(room, np.int32), np.empty(room, np.uint32), np.empty(room, np.uint32)
+    blocks = 0
     term_block = np.zeros(term_count + 1, np.int64)
-    last_window = np.full(term_count, -1, np.int64)
-    for d in range(len(doc_start) - 1):
-        window = d // WINDOW
-        for p in range(doc_start[d], doc_start[d + 1]):
-            if last_window[term[p]] != window:
-                last_window[term[p]] = window
-                term_block[term[p] + 1] += 1
+    here = np.zeros(term_count, np.uint32)
+    documents = len(doc_start) - 1
+    for window in range((documents + WINDOW - 1) // WINDOW):
+        for p in range(doc_start[window * WINDOW], doc_start[min((window + 1) * WINDOW, documents)]):
+            here[term[p]] += np.uint32(1)
+        if blocks + term_count > room:
+            room = 2 * (blocks + term_count)
+            found_term, found_window, found_size = _larger(found_term, room), _larger(found_window, room), _larger(found_size, room)
+        for t in range(term_count):
+            if here[t]:
+                found_term[blocks] = t
+                found_window[blocks] = window
+                found_size[blocks] = here[t]
+                here[t] = np.uint32(0)
+                term_block[t + 1] += 1
+                blocks += 1
     for t in range(term_count):
         term_block[t + 1] += term_block[t]
-    return term_block
-
-
-@numba.njit([numba.void(READ_I64, READ_I32, READ_I32, READ_I64, WRITE_U32, WRITE_I64, WRITE_U16, WRITE_U8, WRITE_I32)], cache=True, nogil=True)
-def invert(doc_start: Any, term: Any, tf: Any, term_block: Any, block_window: Any, block_posting: Any, posting_doc: Any, posting_tf: Any, posting_tf_exact: Any) -> None:
-    """Fill the postings, term by term, documents ascending, by two counting passes over the documents."""
-    term_count = len(term_block) - 1
-    blocks = len(block_window)
-    block = term_block[:-1].copy() - 1
-    last_window = np.full(term_count, -1, np.int64)
-    count = np.zeros(blocks + 1, np.int64)
-    for d in range(len(doc_start) - 1):
-        window = d // WINDOW
-        for p in range(doc_start[d], doc_start[d + 1]):
-            t = term[p]
-            if last_window[t] != window:
-                last_window[t] = window
-                block[t] += 1
-                block_window[block[t]] = window
-            count[block[t] + 1] += 1
+    block_window, block_posting = np.empty(blocks, np.uint32), np.zeros(blocks + 1, np.int64)
+    following = term_block[:-1].copy()
+    for i in range(blocks):
+        b = following[found_term[i]]
+        following[found_term[i]] += 1
+        block_window[b] = found_window[i]
+        block_posting[b + 1] = found_size[i]
     for b in range(blocks):
-        count[b + 1] += count[b]
-    block_posting[:] = count
+        block_posting[b + 1] += block_posting[b]
+    return term_block, block_window, block_posting
+
+
+@numba.njit([numba.void(READ_I64, READ_I32, READ_I32, READ_I64, READ_I64, WRITE_U16, WRITE_U8, WRITE_I64, WRITE_U32)], cache=True, nogil=True)
+def invert(doc_start: Any, term: Any, tf: Any, term_block: Any, block_posting: Any, posting_doc: Any, posting_tf: Any, overflow_posting: Any, overflow_tf: Any) -> None:
+    """Fill the postings, term by term, documents ascending, and list those of a tf of `TF_LIMIT` or more (as many as there are), in no order."""
     cursor = block_posting[term_block[:-1]].copy()
+    overflown = 0
     for d in range(len(doc_start) - 1):
         low = d % WINDOW
         for p in range(doc_start[d], doc_start[d + 1]):
-            t = term[p]
-            posting_doc[cursor[t]] = low
-            posting_tf[cursor[t]] = min(tf[p], TF_LIMIT)
-            posting_tf_exact[cursor[t]] = tf[p]
-            cursor[t] += 1
+            at = cursor[term[p]]
+            cursor[term[p]] = at + 1
+            posting_doc[at] = low
+            if tf[p] < TF_LIMIT:
+                posting_tf[at] = tf[p]
+            else:
+                posting_tf[at] = TF_LIMIT
+                overflow_posting[overflown] = at
+                overflow_tf[overflown] = tf[p]
+                overflown += 1
 
 
-@numba.njit([INT(READ_U32, READ_I64, READ_U16, READ_I32, READ_U32, WRITE_I64, WRITE_U32, WRITE_U32)], cache=True, nogil=True)
-def skylines(block_window: Any, block_posting: Any, posting_doc: Any, posting_tf: Any, doc_length: Any, block_skyline: Any, skyline_tf: Any, skyline_length: Any) -> Any:
-    """Per block the pairs (tf, length) that no other posting beats in both; returns how many were written (the arrays must hold min(256, postings) a block).
+@numba.njit([INT(READ_U32, READ_I64, READ_U16, READ_U8, READ_I64, READ_U32, READ_U32, WRITE_I64, WRITE_U32, WRITE_U32)], cache=True, nogil=True)
+def skylines(
+    block_window: Any,
+    block_posting: Any,
+    posting_doc: Any,
+    posting_tf: Any,
+    overflow_posting: Any,
+    overflow_tf: Any,
+    doc_length: Any,
+    block_skyline: Any,
+    skyline_tf: Any,
+    skyline_length: Any,
+) -> Any:
+    """Per block the pairs (tf, length) that no other posting beats in both; returns how many were written (the arrays must hold min(255, postings) a block).
 
-    The score grows with tf and falls with length for every k1, b and average length, so the best contribution of a block at any statistics is among them. tf over 255 share one
-    pair (largest tf, smallest length), which bounds them all.
+    The score grows with tf and falls with length for every k1, b and average length, so the best contribution of a block at any statistics is among them. tf of `TF_LIMIT` and more
+    share one pair (largest tf, smallest length), which bounds them all. The overflow table ascends by posting.
     """
     shortest = np.full(TF_LIMIT + 1, np.int64(2**62))
     written = 0
+    overflown = 0
     for b in range(len(block_window)):
         block_skyline[b] = written
         base = np.int64(block_window[b]) * WINDOW
@@ -79,11 +176,12 @@ def skylines(block_window: Any, block_posting: Any, posting_doc: Any, posting_tf
         for p in range(block_posting[b], block_posting[b + 1]):
             f = np.int64(posting_tf[p])
             length = np.int64(doc_length[base + posting_doc[p]])
-            if f > largest:
-                largest = f
-            bucket = f if f < TF_LIMIT else TF_LIMIT
-            if length < shortest[bucket]:
-                shortest[bucket] = length
+            if length < shortest[f]:
+                shortest[f] = length
+            if f == TF_LIMIT:
+                f = np.int64(overflow_tf[overflown])
+                overflown += 1
+            largest = max(largest, f)
         best = np.int64(2**62)
         for bucket in range(largest if largest < TF_LIMIT else TF_LIMIT, 0, -1):
             if shortest[bucket] < best:
@@ -94,16 +192,6 @@ def skylines(block_window: Any, block_posting: Any, posting_doc: Any, posting_tf
             shortest[bucket] = np.int64(2**62)
     block_skyline[len(block_window)] = written
     return written
-
-
-@numba.njit([numba.void(READ_I64, WRITE_I32, WRITE_I32)], cache=True, nogil=True)
-def sort_terms(doc_start: Any, term: Any, tf: Any) -> None:
-    """Sort each document's (term, tf) by term, in place."""
-    for d in range(len(doc_start) - 1):
-        lo, hi = doc_start[d], doc_start[d + 1]
-        order = np.argsort(term[lo:hi])
-        term[lo:hi] = term[lo:hi][order]
-        tf[lo:hi] = tf[lo:hi][order]
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
@@ -129,9 +217,29 @@ def _read_number(data: Any, at: Any) -> Any:
     return value | np.int64(data[at]) << shift, at + 1
 
 
+@numba.njit(cache=True, nogil=True, inline="always")
+def _size_of(value: Any) -> Any:
+    """Bytes of a number below 2^35 as LEB128."""
+    return 1 + (value >= 1 << 7) + (value >= 1 << 14) + (value >= 1 << 21) + (value >= 1 << 28)
+
+
+@numba.njit([INT(READ_I64, READ_I32, READ_I32)], cache=True, nogil=True)
+def measure_forward(doc_start: Any, term: Any, tf: Any) -> Any:
+    """Bytes of the forward index of documents whose terms ascend."""
+    size = 0
+    for d in range(len(doc_start) - 1):
+        previous = np.int64(-1)
+        for p in range(doc_start[d], doc_start[d + 1]):
+            size += _size_of((np.int64(term[p]) - previous) << 1)
+            previous = np.int64(term[p])
+            if tf[p] > 1:
+                size += _size_of(np.int64(tf[p]))
+    return size
+
+
 @numba.njit([INT(READ_I64, READ_I32, READ_I32, WRITE_I64, WRITE_U8)], cache=True, nogil=True)
 def pack_forward(doc_start: Any, term: Any, tf: Any, forward_start: Any, out: Any) -> Any:
-    """Write the forward index of documents whose terms ascend; returns its size in bytes (`out` must hold 10 bytes a posting)."""
+    """Write the forward index of documents whose terms ascend; returns its size in bytes (`measure_forward`)."""
     at = 0
     for d in range(len(doc_start) - 1):
         forward_start[d] = at

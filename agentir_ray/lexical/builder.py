@@ -16,9 +16,11 @@ Sections (N documents in time order, T terms by ascending hash, B blocks, P post
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,7 +31,9 @@ from agentir_ray.lexical.strings import Strings, hashes, take_strings
 from agentir_ray.types import NEVER_US
 
 Array = npt.NDArray[Any]
+T = TypeVar("T")
 FORMAT_VERSION = 1
+SPAN = 65_536  # documents of which one thread renames the terms
 OVERLAY = ("deleted_seq", "deleted_at", "superseded_seq", "superseded_at")
 
 
@@ -55,8 +59,8 @@ class Draft:
     fingerprint: str
 
 
-def build_sections(draft: Draft) -> dict[str, Array]:
-    """The sections of the segment file, in the order in which they are written."""
+def build_sections(draft: Draft, pool: Executor | None = None) -> dict[str, Array]:
+    """The sections of the segment file, in the order in which they are written. The threads of `pool`, if given, help."""
     columns = draft.columns
     documents = len(columns["seq"])
     length = columns["length"].astype(np.uint32)
@@ -82,7 +86,7 @@ def build_sections(draft: Draft) -> dict[str, Array]:
     sections["length"] = length
     if any((columns[name] != NEVER_US).any() for name in OVERLAY):
         sections |= {name: columns[name] for name in OVERLAY}
-    sections |= _terms_and_postings(draft, length)
+    sections |= _terms_and_postings(draft, length, pool)
     sections |= _filter_keys(draft)
     by_hash = np.argsort(draft.id_hash, kind="stable")
     sections |= {"id_hash": draft.id_hash[by_hash], "id_doc": by_hash.astype(np.uint32)}
@@ -91,54 +95,68 @@ def build_sections(draft: Draft) -> dict[str, Array]:
     return sections
 
 
-def _terms_and_postings(draft: Draft, length: Array) -> Mapping[str, Array]:
+def at_once(pool: Executor | None, *calls: Callable[[], T]) -> list[T]:
+    """The results of some calls, made in the threads of `pool` or one after the other."""
+    if pool is None or len(calls) == 1:
+        return [call() for call in calls]
+    futures = [pool.submit(call) for call in calls]
+    return [future.result() for future in futures]
+
+
+def _terms_and_postings(draft: Draft, length: Array, pool: Executor | None) -> Mapping[str, Array]:
+    """Documents name their terms by ordinals of the file from here on, ascending, and the draft says so."""
     used = np.zeros(len(draft.terms), bool)
     used[draft.term] = True
-    ordinal = np.cumsum(used, dtype=np.int32) - 1
-    term = ordinal[draft.term]
-    terms = take_strings(draft.terms, np.flatnonzero(used))
-    tf, doc_start = draft.tf, draft.doc_start
-    invert.sort_terms(doc_start, term, tf)
+    ordinal = np.cumsum(used, dtype=np.int32) - np.int32(1)
+    terms = draft.terms = take_strings(draft.terms, np.flatnonzero(used))
+    doc_start = draft.doc_start
+    at_once(pool, *[partial(invert.rename_terms, doc_start, first, end, ordinal, draft.term, draft.tf) for first, end in _spans(len(doc_start) - 1)])
+    postings, forward = at_once(pool, partial(_postings, draft, length), partial(_forward, draft))
+    return {"term_hash": hashes(terms), "term_start": terms.start, "term_data": terms.data, **postings, **forward}
 
-    postings = len(term)
-    term_block = invert.count_blocks(doc_start, term, len(terms))
-    blocks = int(term_block[-1])
-    block_window = np.empty(blocks, np.uint32)
-    block_posting = np.empty(blocks + 1, np.int64)
-    posting_doc, posting_tf, exact = np.empty(postings, np.uint16), np.empty(postings, np.uint8), np.empty(postings, np.int32)
-    invert.invert(doc_start, term, tf, term_block, block_window, block_posting, posting_doc, posting_tf, exact)
-    overflow = np.flatnonzero(posting_tf == invert.TF_LIMIT).astype(np.int64)
 
-    room = int(np.minimum(np.diff(block_posting), invert.TF_LIMIT + 1).sum())
-    block_skyline = np.empty(blocks + 1, np.int64)
+def _spans(documents: int) -> list[tuple[int, int]]:
+    return [(first, min(first + SPAN, documents)) for first in range(0, documents, SPAN)]
+
+
+def _postings(draft: Draft, length: Array) -> Mapping[str, Array]:
+    doc_start, term, tf = draft.doc_start, draft.term, draft.tf
+    term_block, block_window, block_posting = invert.list_blocks(doc_start, term, len(draft.terms))
+    posting_doc, posting_tf = np.empty(len(term), np.uint16), np.empty(len(term), np.uint8)
+    overflown = np.count_nonzero(tf >= invert.TF_LIMIT)
+    overflow_posting, overflow_tf = np.empty(overflown, np.int64), np.empty(overflown, np.uint32)
+    invert.invert(doc_start, term, tf, term_block, block_posting, posting_doc, posting_tf, overflow_posting, overflow_tf)
+    ascending = np.argsort(overflow_posting)
+    overflow_posting, overflow_tf = overflow_posting[ascending], overflow_tf[ascending]
+
+    room = int(np.minimum(np.diff(block_posting), invert.TF_LIMIT).sum())
+    block_skyline = np.empty(len(block_posting), np.int64)
     skyline_tf, skyline_length = np.empty(room, np.uint32), np.empty(room, np.uint32)
-    pairs = invert.skylines(block_window, block_posting, posting_doc, exact, length, block_skyline, skyline_tf, skyline_length)
-
-    forward_start = np.empty(len(doc_start), np.int64)
-    forward = np.empty(10 * postings + 1, np.uint8)
-    forward_bytes = invert.pack_forward(doc_start, term, tf, forward_start, forward)
+    pairs = invert.skylines(block_window, block_posting, posting_doc, posting_tf, overflow_posting, overflow_tf, length, block_skyline, skyline_tf, skyline_length)
     return {
-        "term_hash": hashes(terms),
-        "term_start": terms.start,
-        "term_data": terms.data,
         "term_block": term_block,
         "block_window": block_window,
         "block_posting": block_posting,
         "block_skyline": block_skyline,
         "posting_doc": posting_doc,
         "posting_tf": posting_tf,
-        "overflow_posting": overflow,
-        "overflow_tf": exact[overflow].astype(np.uint32),
+        "overflow_posting": overflow_posting,
+        "overflow_tf": overflow_tf,
         "skyline_tf": skyline_tf[:pairs],
         "skyline_length": skyline_length[:pairs],
-        "forward_start": forward_start,
-        "forward": forward[:forward_bytes],
     }
 
 
+def _forward(draft: Draft) -> Mapping[str, Array]:
+    start = np.empty(len(draft.doc_start), np.int64)
+    forward = np.empty(invert.measure_forward(draft.doc_start, draft.term, draft.tf), np.uint8)
+    invert.pack_forward(draft.doc_start, draft.term, draft.tf, start, forward)
+    return {"forward_start": start, "forward": forward}
+
+
 def _filter_keys(draft: Draft) -> Mapping[str, Array]:
-    order = np.lexsort((draft.key_doc, draft.key_number))
-    used, count = np.unique(draft.key_number, return_counts=True)
+    """Keys without a document are left out."""
+    posting, docs = invert.group_pairs(draft.key_number, draft.key_doc, len(draft.keys), len(draft.columns["seq"]))
+    used = np.flatnonzero(np.diff(posting))
     keys = take_strings(draft.keys, used)
-    key_posting = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
-    return {"key_start": keys.start.astype(np.uint64), "key_data": keys.data, "key_posting": key_posting, "key_doc": draft.key_doc[order].astype(np.uint32)}
+    return {"key_start": keys.start.astype(np.uint64), "key_data": keys.data, "key_posting": posting[np.append(used, len(draft.keys))], "key_doc": docs}

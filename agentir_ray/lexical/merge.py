@@ -14,7 +14,7 @@ from agentir_ray.kernels.invert import count_each, gather_forward
 from agentir_ray.lexical.builder import OVERLAY, Draft
 from agentir_ray.lexical.overlay import ERASED_AT
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.lexical.stored import StoredFields, pack_stored
+from agentir_ray.lexical.stored import StoredFields, join_stored, pack_stored
 from agentir_ray.lexical.strings import Strings, join_strings, pack_strings, take_strings
 
 Array = npt.NDArray[Any]
@@ -117,8 +117,4 @@ def _stored(segments: Sequence[Segment], kept: list[Array], order: Array) -> Sto
             parts.append(pack_stored(segment.stored(int(doc)) for doc in docs))
         else:
             parts.append(segment.stored_fields)
-    blocks = np.cumsum([0, *(len(part.block_start) - 1 for part in parts)])
-    packed = join_strings([Strings(part.data, part.block_start.astype(np.int64)) for part in parts])
-    block = np.concatenate([part.block + np.uint32(blocks[i]) for i, part in enumerate(parts)])
-    start, length = np.concatenate([part.start for part in parts]), np.concatenate([part.length for part in parts])
-    return StoredFields(packed.data, packed.start.astype(np.uint64), block[order], start[order], length[order])
+    return join_stored(parts, order)

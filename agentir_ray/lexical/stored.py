@@ -5,7 +5,8 @@ us), large enough to compress. A document larger than that has a block to itself
 """
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy.typing as npt
 import zstandard
 
 from agentir_ray.errors import DamagedError
+from agentir_ray.lexical.strings import Strings, join_strings
 
 Array = npt.NDArray[Any]
 BLOCK_BYTES = 8_192
@@ -32,21 +34,34 @@ class StoredFields(NamedTuple):
 
 def pack_stored(bodies: Iterable[bytes]) -> StoredFields:
     """Pack the documents' bytes in the given order."""
-    compressor = zstandard.ZstdCompressor(level=3)
-    frames: list[bytes] = []
-    places: list[tuple[int, int, int]] = []
-    pending = bytearray()
-    for body in bodies:
-        if pending and len(pending) + len(body) > BLOCK_BYTES:
-            frames.append(compressor.compress(bytes(pending)))
-            pending = bytearray()
-        places.append((len(frames), len(pending), len(body)))
-        pending += body
-    if pending or places:
-        frames.append(compressor.compress(bytes(pending)))
-    place = np.array(places, np.uint32).reshape(-1, 3)
-    sizes = np.array([0, *map(len, frames)], np.uint64)
-    return StoredFields(np.frombuffer(b"".join(frames), np.uint8), np.cumsum(sizes, dtype=np.uint64), place[:, 0], place[:, 1], place[:, 2])
+    compressor = zstandard.ZstdCompressor(level=1)
+    bodies = list(bodies)
+    sizes = np.fromiter(map(len, bodies), np.uint32, len(bodies))
+    firsts: list[int] = []
+    filled = 0
+    for doc, size in enumerate(sizes.tolist()):
+        if not firsts or (filled and filled + size > BLOCK_BYTES):
+            firsts.append(doc)
+            filled = 0
+        filled += size
+    bounds = np.array([*firsts, len(bodies)], np.int64)
+    frames = [compressor.compress(b"".join(bodies[first:end])) for first, end in pairwise(bounds.tolist())]
+    begin = np.zeros(len(bodies) + 1, np.uint64)
+    np.cumsum(sizes, out=begin[1:])
+    block = np.repeat(np.arange(len(frames), dtype=np.uint32), np.diff(bounds))
+    start = (begin[:-1] - begin[bounds[:-1]][block]).astype(np.uint32)
+    block_start = np.zeros(len(frames) + 1, np.uint64)
+    np.cumsum(np.fromiter(map(len, frames), np.uint64, len(frames)), out=block_start[1:])
+    return StoredFields(np.frombuffer(b"".join(frames), np.uint8), block_start, block, start, sizes)
+
+
+def join_stored(parts: Sequence[StoredFields], order: Array) -> StoredFields:
+    """All parts' documents in this order, which counts them from the first part on; blocks are copied as they are."""
+    blocks = np.cumsum([0, *(len(part.block_start) - 1 for part in parts)])
+    packed = join_strings([Strings(part.data, part.block_start.astype(np.int64)) for part in parts])
+    block = np.concatenate([part.block + np.uint32(blocks[i]) for i, part in enumerate(parts)])
+    start, length = np.concatenate([part.start for part in parts]), np.concatenate([part.length for part in parts])
+    return StoredFields(packed.data, packed.start.astype(np.uint64), block[order], start[order], length[order])
 
 
 def unpack_block(data: Array, block_start: Array, block: int, file: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentir_ray.kernels import bm25, growing, hashing, heap, invert, topk, visible
+from agentir_ray.kernels import bm25, growing, hashing, heap, invert, tokenize, topk, visible
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
@@ -175,7 +175,8 @@ def test_each_kernel_is_compiled_once() -> None:
     called = [
         *(topk.search_segment, topk.search_long_segment, topk.search_buffer, visible.last_visible, bm25.segment_bound, heap.sort_heap, bm25.term_tf),
         *(growing.append_postings, growing.find_tf, hashing.hash_strings, hashing.find_strings, hashing.unite_strings),
-        *(invert.count_blocks, invert.invert, invert.skylines, invert.sort_terms, invert.pack_forward, invert.gather_forward, invert.count_each, invert.subtract_terms),
+        *(invert.rename_terms, invert.list_blocks, invert.invert, invert.skylines, invert.measure_forward, invert.pack_forward, invert.place_documents, invert.group_pairs),
+        *(invert.gather_forward, invert.count_each, invert.subtract_terms, tokenize.scan_texts, tokenize.place_words, tokenize.count_tokens, tokenize.count_terms),
     ]
     for kernel in called:
         assert len(kernel.signatures) == 1 and not kernel._can_compile, kernel.__name__

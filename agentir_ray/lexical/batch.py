@@ -1,0 +1,182 @@
+"""Many texts analysed at once: the terms and lengths that `document.count_terms` finds, without an object a token.
+
+The analyzer sees each distinct word once and is asked for its tokens; everything else happens on arrays (`kernels.tokenize`). Equality with the analyzer therefore rests on one
+thing, that the kernel finds its words, and on nothing that the analyzer makes of them.
+"""
+
+import threading
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agentir_ray.analysis import Analyzer
+from agentir_ray.analysis.word_classes import UNICODE_9, class_table
+from agentir_ray.kernels import tokenize
+from agentir_ray.lexical.document import count_terms
+from agentir_ray.lexical.strings import pack_texts
+
+Array = npt.NDArray[Any]
+MAX_WORDS = 2**20  # known words; beyond that the memory starts afresh between two batches
+MAX_WORD_BYTES = 2**25
+_FIRST_SLOTS = 2**12
+
+_BITS = {
+    "A": tokenize.LETTER, "N": tokenize.DIGIT, "_": tokenize.CONNECTOR, "L": tokenize.JOINS_LETTERS, "M": tokenize.JOINS_DIGITS,
+    "Q": tokenize.JOINS_LETTERS | tokenize.JOINS_DIGITS, "S": tokenize.JOINS_LETTERS | tokenize.JOINS_DIGITS, "D": 0, "h": 0, "O": tokenize.APART,
+}  # fmt: skip
+
+
+class Counted(NamedTuple):
+    """Text i has length[i] tokens, of the distinct terms term[doc_start[i]:doc_start[i + 1]] in order of appearance, each tf times; doc_start, length int64, term, tf int32."""
+
+    doc_start: Array
+    term: Array
+    tf: Array
+    length: Array
+
+
+class Vocabulary:
+    """The terms of an analyzer, numbered as they come, and those of each word that was met. For any number of threads, which between them number each term once."""
+
+    def __init__(self, analyzer: Analyzer) -> None:
+        self.analyzer = analyzer
+        self.terms: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._words: dict[bytes, int | tuple[int, ...]] = {}  # a lone number is the one term of a word: fewer objects for the garbage collector to look through
+        self._lock = threading.Lock()
+        self._idle: list[_WordTable] = []
+
+    def count(self, texts: Sequence[str]) -> Counted:
+        """The terms of each text."""
+        return self.count_packed(texts, *pack_texts(texts))
+
+    def count_packed(self, texts: Sequence[str], data: Array, start: Array) -> Counted:
+        """The same for texts whose UTF-8 is data[start[i]:start[i + 1]]."""
+        if self.analyzer.word_tokens is None:
+            return self._count_singly(texts)
+        with self._lock:
+            table = self._idle.pop() if self._idle else _WordTable(self)
+        counted = table.count(texts, data, start)
+        with self._lock:
+            if not table.full:
+                self._idle.append(table)
+        return counted
+
+    def _count_singly(self, texts: Sequence[str]) -> Counted:
+        lengths, terms, tfs = zip(*(count_terms(self.analyzer, text) for text in texts), strict=True) if texts else ((), (), ())
+        doc_start = np.zeros(len(texts) + 1, np.int64)
+        np.cumsum([len(each) for each in terms], out=doc_start[1:])
+        numbers = np.fromiter((number for each in terms for number in self.number(each)), np.int32, int(doc_start[-1]))
+        return Counted(doc_start, numbers, np.concatenate([*tfs, np.empty(0, np.int32)]), np.array(lengths, np.int64))
+
+    def number(self, tokens: Iterable[str]) -> list[int]:
+        """The number of each token."""
+        with self._lock:
+            return [self._number(token) for token in tokens]
+
+    def number_words(self, words: Sequence[bytes]) -> tuple[Array, Array]:
+        """(size, numbers): how many tokens each word has, and the numbers of all of them, one word after the other."""
+        known, tokens_of = self._words, self.analyzer.word_tokens
+        assert tokens_of is not None
+        size = np.ones(len(words), np.int64)
+        numbers: list[int] = []
+        with self._lock:
+            if len(known) > MAX_WORDS:
+                known.clear()
+            for i, word in enumerate(words):
+                found = known.get(word)
+                if found is None:
+                    tokens = tokens_of(word.decode(errors="surrogatepass"))
+                    found = known[word] = self._number(tokens[0]) if len(tokens) == 1 else tuple([self._number(token) for token in tokens])
+                if isinstance(found, int):
+                    numbers.append(found)
+                else:
+                    size[i] = len(found)
+                    numbers += found
+        return size, np.array(numbers, np.int32)
+
+    def _number(self, token: str) -> int:
+        number = self._numbers.get(token)
+        if number is None:
+            number = self._numbers[token] = len(self.terms)
+            self.terms.append(token)
+        return number
+
+
+class _WordTable:
+    """The words that one thread at a time has met, and the numbers of their terms: arrays that grow while it counts."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._words = 0
+        self._slots = np.zeros(2 * _FIRST_SLOTS, np.uint64)
+        self._word_start = np.zeros(_FIRST_SLOTS // 2 + 1, np.int64)
+        self._word_data = np.empty(8 * _FIRST_SLOTS, np.uint8)
+        self._term_start = np.zeros(1, np.int64)  # of each word: the first of its terms in _term
+        self._term = np.empty(0, np.int32)
+
+    @property
+    def full(self) -> bool:
+        return self._words > MAX_WORDS or int(self._word_start[self._words]) > MAX_WORD_BYTES
+
+    def count(self, texts: Sequence[str], data: Array, start: Array) -> Counted:
+        token_start = np.zeros(len(texts) + 1, np.int64)
+        token = np.empty(len(data) // 2 + len(texts) + 1, np.int32)
+        before, done = self._words, 0
+        while True:
+            done, self._words = tokenize.scan_texts(data, start, done, _classes(), self._slots, self._word_start, self._word_data, self._words, token_start, token)
+            if done == len(texts):
+                break
+            self._make_room(int(start[done + 1] - start[done]))
+        word_bytes = self._word_data[self._word_start[before] : self._word_start[self._words]].tobytes()
+        bounds = (self._word_start[before : self._words + 1] - self._word_start[before]).tolist()
+        found = self._vocabulary.number_words([word_bytes[bounds[i] : bounds[i + 1]] for i in range(len(bounds) - 1)])
+        self._term_start, self._term = _extended(self._term_start, self._term, *found)
+        term_start, term = self._term_start, self._term
+        left = np.flatnonzero(token[token_start[:-1][token_start[1:] > token_start[:-1]]] == tokenize.NO_WORD)
+        if len(left):  # each of these texts is a word of its own, for once
+            left = np.flatnonzero(token_start[1:] > token_start[:-1])[left]
+            token[token_start[left]] = self._words + np.arange(len(left), dtype=np.int32)
+            numbers = [self._vocabulary.number(self._vocabulary.analyzer.tokens(texts[i])) for i in left.tolist()]
+            term_start, term = _extended(term_start, term, np.array([*map(len, numbers)], np.int64), np.array([*chain.from_iterable(numbers)], np.int32))
+        length = np.empty(len(texts), np.int64)
+        total = tokenize.count_tokens(token_start, token, term_start, length)
+        doc_start, terms, tf = np.empty(len(texts) + 1, np.int64), np.empty(total, np.int32), np.empty(total, np.int32)
+        pairs = tokenize.count_terms(token_start, token, term_start, term, np.full(len(self._vocabulary.terms), -1, np.int32), doc_start, terms, tf)
+        return Counted(doc_start, terms[:pairs].copy(), tf[:pairs].copy(), length)
+
+    def _make_room(self, text_bytes: int) -> None:
+        words = self._words + (text_bytes + 1) // 2 + 1
+        if 4 * words > len(self._slots):
+            self._slots = np.zeros(1 << (4 * words - 1).bit_length(), np.uint64)
+            self._word_start = _larger(self._word_start, len(self._slots) // 4 + 1)
+            tokenize.place_words(self._word_data, self._word_start, self._words, self._slots)
+        size = int(self._word_start[self._words]) + text_bytes
+        if size > len(self._word_data):
+            self._word_data = _larger(self._word_data, 2 * size)
+
+
+def _larger(values: Array, size: int) -> Array:
+    larger = np.empty(size, values.dtype)
+    larger[: len(values)] = values
+    return larger
+
+
+def _extended(start: Array, values: Array, size: Array, more: Array) -> tuple[Array, Array]:
+    """Lists in one array, and more of them, of these sizes, behind."""
+    return (np.concatenate([start, start[-1] + np.cumsum(size)]), np.concatenate([values, more])) if len(size) else (start, values)
+
+
+_class_array: Array | None = None
+
+
+def _classes() -> Array:
+    """What each byte may do in a word, by the analyzers' own table."""
+    global _class_array
+    if _class_array is None:
+        table = class_table(UNICODE_9)
+        _class_array = np.array([_BITS[chr(table[code])] if code < 128 else tokenize.BEYOND_ASCII for code in range(256)], np.uint8)
+    return _class_array
