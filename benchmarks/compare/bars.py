@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.bars import Outcome, Report
+from benchmarks.compare import builds, namespaces, pyserini_style, threads
+from benchmarks.compare.corpora import open_collection
 from benchmarks.compare.ours import index_bytes
 from benchmarks.compare.rounds import Comparison
 
@@ -23,6 +25,9 @@ def add_all(report: Report, measured: Measured, options: argparse.Namespace, cac
     report.measure("vs tantivy, vs bm25s", "<= 0.1, <= 0.1", lambda: _others(measured))
     report.measure("p99", "<= 0.6 of Lucene's p99", lambda: _p99(measured))
     report.measure("8.8 M documents, k = 10", "<= 5x the CPU of 1 M; index <= 8 bytes a posting without columns and stored fields; built within 10 GB", lambda: _large(measured))
+    report.measure("1,000 queries on 2 threads", "within 10% of what two independent processes reach in the same run", lambda: _threads(measured, options))
+    report.measure("build rate, 56-token passages, 2 cores", ">= 2x Lucene's IndexWriter with 2 threads, and >= 100,000 documents/s", lambda: _build_rate(measured, options, cache))
+    report.measure("10,000 namespaces of 500 records, a random one queried", "<= 60 us CPU at p50, Python call included", lambda: _namespaces(measured, options, cache))
 
 
 def _of(measured: Measured, label: str) -> Comparison:
@@ -45,8 +50,13 @@ def _pisa(measured: Measured, label: str, bars: Mapping[int, float]) -> Outcome:
 
 
 def _lucene(measured: Measured, options: argparse.Namespace, cache: Path) -> Outcome:
-    ratios = _ratios(_of(measured, "synthetic"), "lucene")
-    return {"core": ratios, "Pyserini-style": "not measured"}, False
+    core = _ratios(_of(measured, "synthetic"), "lucene")
+    calls = {}
+    for name in () if options.quick else pyserini_style.COLLECTIONS:
+        collection = open_collection(name, cache, documents=0, bursty=False, queries=options.queries)
+        calls[name] = pyserini_style.measure(collection)
+    value = {"core": core, "Pyserini-style": calls or "not measured: --quick"}
+    return value, bool(calls) and all(ratio <= 0.25 for ratio in core.values()) and all(call["ratio"] <= 0.1 for call in calls.values())
 
 
 def _others(measured: Measured) -> Outcome:
@@ -71,3 +81,25 @@ def _large(measured: Measured) -> Outcome:
     a_posting = index_bytes(segment) / large.collection.meta["postings"]
     value = {"CPU of 1 M": ratio, "bytes a posting": a_posting, "peak memory GB": build["peak_memory_bytes"] / 1e9, "built in s": build["wall_s"]}
     return value, ratio <= 5 and a_posting <= 8 and build["peak_memory_bytes"] <= 10e9 and large.collection.documents >= 8_800_000
+
+
+def _threads(measured: Measured, options: argparse.Namespace) -> Outcome:
+    comparison = _unless_quick(measured, options, "synthetic")
+    value = threads.measure(comparison.collection)
+    return value, value["threads / processes"] >= 0.9 and len(comparison.collection.queries) >= 1_000
+
+
+def _build_rate(measured: Measured, options: argparse.Namespace, cache: Path) -> Outcome:
+    value = builds.measure(_unless_quick(measured, options, "passages").collection, cache)
+    return value, value["ours"] >= 100_000 and value["ours"] >= 2 * value["Lucene english"]
+
+
+def _namespaces(measured: Measured, options: argparse.Namespace, cache: Path) -> Outcome:
+    value = namespaces.measure(_unless_quick(measured, options, "synthetic").collection, cache)
+    return value, value["p50 us"] <= 60
+
+
+def _unless_quick(measured: Measured, options: argparse.Namespace, label: str) -> Comparison:
+    if options.quick:
+        raise NotMeasured("--quick")
+    return _of(measured, label)

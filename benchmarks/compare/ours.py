@@ -5,6 +5,8 @@ A query is timed from its terms: what `parse_query` does with a text is the anal
 
 import hashlib
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -50,33 +52,39 @@ class Ours:
         self.parameters = {**oracle.OURS._asdict(), "arithmetic": "float64"}
 
     def build(self, collection: Collection, folder: Path) -> None:
-        write_segment(folder / "segment", collection.counted, np.asarray(collection.length), collection.vocabulary)
+        write_segment(folder / "segment", collection.counted, np.asarray(collection.length), [word.encode() for word in collection.words])
 
     def open(self, collection: Collection, folder: Path) -> None:
         self.index = open_index([folder / "segment"])
 
     def run(self, queries: Sequence[Array], k: int, want_hits: bool = False) -> Round:
-        asked = [Query(tuple(f"t{term}" for term in query.tolist()), (1.0,) * len(query)) for query in queries]
-        return singly(self.search, asked, k, _to_hits if want_hits else None)
+        return singly(self.search, self.queries(queries), k, _to_hits if want_hits else None)
+
+    def queries(self, queries: Sequence[Array]) -> list[Query]:
+        return [Query(tuple(f"t{term}" for term in query.tolist()), (1.0,) * len(query)) for query in queries]
 
     def search(self, query: Query, k: int) -> TopK:
         snapshot = self.index.snapshot(query.terms)
         return top_k(snapshot, scoring(query, snapshot.statistics, Bm25()), k, Visibility(NEVER_US - 1))
 
+    def search_many(self, queries: Sequence[Query], k: int, threads: int) -> list[TopK]:
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(partial(self.search, k=k), queries))
+
     def close(self) -> None:
         self.__dict__.pop("index", None)
 
 
-def write_segment(path: Path, counted: Counted, length: Array, vocabulary: int, namespace: str = "bench") -> None:
-    """A segment file of documents whose terms are numbers, a minute apart, with no filter keys and empty stored fields."""
+def write_segment(path: Path, counted: Counted, length: Array, vocabulary: Sequence[bytes], namespace: str = "bench") -> None:
+    """A segment file of documents a minute apart, whose terms are numbers in a vocabulary, with no filter keys and empty stored fields."""
     documents = len(length)
     minute = np.arange(1, documents + 1, dtype=np.int64) * _MINUTE_US
     columns = {"seq": np.arange(1, documents + 1, dtype=np.int64), "timestamp": minute, "created_at": minute, "length": length, "importance": np.zeros(documents)}
     columns |= {name: np.full(documents, NEVER_US) for name in ("expires_at", *OVERLAY)}
-    words = pack_strings([b"t%d" % term for term in range(vocabulary)])
+    words = pack_strings(vocabulary)
     by_hash = np.argsort(hashes(words))
-    ordinal = np.empty(vocabulary, np.int32)
-    ordinal[by_hash] = np.arange(vocabulary, dtype=np.int32)
+    ordinal = np.empty(len(words), np.int32)
+    ordinal[by_hash] = np.arange(len(words), dtype=np.int32)
     none = np.empty(0, np.int64)
     draft = Draft(
         columns=columns,

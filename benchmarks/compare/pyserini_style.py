@@ -1,0 +1,131 @@
+"""What a Python call costs where Lucene is asked the way Pyserini asks it: `io.anserini.search.SimpleSearcher` through pyjnius, with the steps of `LuceneSearcher.search`.
+
+Pyserini itself needs torch, transformers and more to be imported; its searcher is these few lines over the same jar. The JVM lives in a process of its own, as its threads would
+disturb what else is measured here; CPU is that of the calling thread, in which pyjnius runs Java, so that compiling and collecting garbage are not counted. The index is one
+that `LuceneBench` made of the raw texts with Lucene's EnglishAnalyzer, the question is raw text on both sides: each analyses it itself.
+
+    python -m benchmarks.compare.pyserini_style JAR INDEX QUESTIONS      # reads "K" from stdin, answers with CPU in us of each call and the first document
+"""
+
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.compare.corpora import Collection
+from benchmarks.compare.engine import Unavailable
+
+COLLECTIONS = ("scifact", "cranfield", "cacm", "npl", "locomo", "passages")
+ROUNDS = 3
+WARM_CALLS = 3_000  # before the first round, for the JIT compiler
+
+
+def measure(collection: Collection, k: int = 10) -> dict[str, float]:
+    """Mean CPU in us of a call, ours and Pyserini's, in alternating rounds, and how much of the first 10 both find."""
+    from agentir_ray.analysis import get_analyzer
+    from agentir_ray.lexical.query import parse_query
+    from benchmarks.compare.building import built
+    from benchmarks.compare.ours import Ours
+
+    ours = Ours()
+    ours.open(collection, built(ours, collection)[0])
+    analyzer = get_analyzer("english")
+    child = _Child(collection)
+    clock, mine, theirs, shared = time.process_time_ns, [], [], 0.0
+    for number in range(ROUNDS + 1):
+        costs, answers = [], []
+        for question in collection.questions:
+            start = clock()
+            found = ours.search(parse_query(analyzer, question), k)
+            costs.append((clock() - start) / 1_000)
+            answers.append([hit.doc for hit in found.found])
+        other, hits = child.run(k)
+        if number:
+            mine.append(np.mean(costs))
+            theirs.append(np.mean(other))
+        shared = float(np.mean([len(set(a) & set(b)) / max(1, min(len(a), len(b))) for a, b in zip(answers, hits, strict=True)]))
+    child.close()
+    ours.close()
+    return {"ours us": float(np.median(mine)), "Pyserini-style us": float(np.median(theirs)), "ratio": float(np.median(mine) / np.median(theirs)), "overlap@10": shared}
+
+
+class _Child:
+    def __init__(self, collection: Collection) -> None:
+        from benchmarks.compare.java import Jvm, jar
+
+        if importlib.util.find_spec("jnius") is None:
+            raise Unavailable("Pyserini-style calls: pip install agentir-ray[bench] (pyjnius)")
+        index = collection.folder / "indexes" / "lucene-english"
+        if not (index / "done").exists():
+            texts = collection.folder / "lines.txt"
+            write_lines(texts, collection)
+            jvm = Jvm()
+            jvm.ask("build", str(texts), str(index), "english", "1", "ids")
+            jvm.close()
+            texts.unlink()
+            (index / "done").touch()
+        command = [sys.executable, "-m", "benchmarks.compare.pyserini_style", str(jar()), str(index), str(collection.folder / "questions.jsonl")]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+
+    def run(self, k: int) -> tuple[list[float], list[list[int]]]:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(f"{k}\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("{"):  # whatever else Java prints
+                answer = json.loads(line)
+                return answer["us"], answer["hits"]
+        raise RuntimeError("Pyserini-style calls: their process ended")
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+def write_lines(path: Path, collection: Collection) -> None:
+    """The raw texts, one a line: what would end a line becomes a space."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(" ".join(text.splitlines()) + "\n" for text in collection.texts)
+
+
+def _serve(jar: str, index: str, questions: str) -> None:
+    import jnius_config
+
+    jnius_config.set_classpath(jar)
+    from jnius import autoclass
+
+    hash_map = autoclass("java.util.HashMap")
+    searcher = autoclass("io.anserini.search.SimpleSearcher")(index)
+    searcher.set_bm25(0.9, 0.4)
+    asked = [json.loads(line) for line in Path(questions).read_text(encoding="utf-8").splitlines()]
+
+    def search(question: str, k: int) -> list[Any]:
+        hash_map()  # of fields: made in each call, and empty
+        docids: set[str] = set()
+        kept = []
+        for hit in searcher.search(question, k):
+            if hit.docid in docids:
+                continue
+            kept.append(hit)
+        return kept
+
+    for number in range(WARM_CALLS):
+        search(asked[number % len(asked)], 10)
+    for line in sys.stdin:
+        costs, hits = [], []
+        for question in asked:
+            start = time.thread_time_ns()
+            found = search(question, int(line))
+            costs.append((time.thread_time_ns() - start) / 1_000)
+            hits.append([int(hit.docid) for hit in found])
+        print(json.dumps({"us": costs, "hits": hits}), flush=True)
+
+
+if __name__ == "__main__":
+    _serve(*sys.argv[1:])
