@@ -16,17 +16,19 @@ from pathlib import Path
 
 from agentir_ray.analysis import ANALYZERS, DEFAULT_ANALYZER, Analyzer, get_analyzer
 from agentir_ray.engine.manifest import Manifest, SegmentEntry, manifest_of
-from agentir_ray.engine.namespace import Namespace, map_segments, replay_log
+from agentir_ray.engine.namespace import Namespace, map_segments, replay
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits, choose_merge, choose_rewrite
+from agentir_ray.engine.replaying import EntriesAhead
 from agentir_ray.errors import AgentIRError, ConflictError, DamagedError, StorageFullError, UnknownOutcomeError
 from agentir_ray.lexical.buffer import Buffer
 from agentir_ray.lexical.builder import Draft, build_sections
+from agentir_ray.lexical.bulk import BulkBuilder
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.sections import encode_sections
+from agentir_ray.sections import Array, encode_sections
 from agentir_ray.storage.codec import decode_id
 from agentir_ray.storage.files import SYSTEM_FILES, FileOps, clean_temporary, make_folder, write_file
 from agentir_ray.storage.protocol import NamespaceState, RecordLog
@@ -90,9 +92,11 @@ class Compactor:
     def _merge(self, namespace: Namespace, segments: Sequence[Segment]) -> None:
         self._replace(namespace, segments, draft_segments(segments, namespace.name, namespace.analyzer.fingerprint), namespace.applied_seq)
 
-    def _replace(self, namespace: Namespace, sources: Sequence[Segment | Buffer], draft: Draft, applied_seq: int) -> None:
+    def _replace(
+        self, namespace: Namespace, sources: Sequence[Segment | Buffer], draft: Draft, applied_seq: int, build: Callable[[Draft], dict[str, Array]] = build_sections
+    ) -> None:
         """An interrupt on the way, or a manifest that is newer than ours because an earlier interrupt kept its success from us, leaves the namespace marked damaged."""
-        segment = self._write(namespace.folder, namespace.generation + 1, draft)
+        segment = self._write(namespace.folder, namespace.generation + 1, draft, build)
         index = namespace.index
         try:
             with index.lock:
@@ -127,12 +131,12 @@ class Compactor:
         for part in replaced:
             part.release()
 
-    def _write(self, folder: Path, generation: int, draft: Draft) -> Segment | None:
+    def _write(self, folder: Path, generation: int, draft: Draft, build: Callable[[Draft], dict[str, Array]]) -> Segment | None:
         if not len(draft.columns["seq"]):
             return None
         make_folder(str(folder), self._files)
         path = folder / f"{generation}-{secrets.token_hex(4)}{SUFFIX}"  # the random part: no attempt ever overwrites another's file
-        write_file(str(path), encode_sections(build_sections(draft)), self._files)
+        write_file(str(path), encode_sections(build(draft)), self._files)
         segment = Segment(path, self._cache, decode_id)
         segment.touch()
         return segment
@@ -172,15 +176,50 @@ class Compactor:
 
     def _replay(self, namespace: Namespace) -> None:
         """Apply what the log holds beyond the index, and seal on the way, so that neither memory nor what the next load replays grows with the log."""
-        for _ in replay_log(self._log, namespace, self._limits.max_unsealed):
-            if namespace.unsealed < self._limits.max_unsealed:
+        index, every = namespace.index, self._limits.max_unsealed
+        entries = EntriesAhead(self._log.read(namespace.number, index.seq), index.seq)
+        in_bulk = True
+        while entries.more():
+            # A new record that an earlier one supersedes, or an update of one in the buffer, is for the index to sort out.
+            if in_bulk and entries.only_new(every) and not any(part.supersedes_some for part in index.parts):
+                self._tidy(namespace)
+                in_bulk = not index.buffer.documents and not namespace.damaged and self._build(namespace, entries)
+                if not in_bulk:  # one by one, in memory if need be
+                    entries = EntriesAhead(self._log.read(namespace.number, index.seq), index.seq)
                 continue
-            try:
-                self.seal(namespace)
-                while self.merge(namespace):
-                    pass
-            except StorageFullError as error:  # it can still be read
-                logger.warning("namespace %s could not be sealed: %s", namespace.name, error)
+            deque(replay(index, entries.take(every), namespace.analyzer), maxlen=0)
+            index.withdraw(entries.erased)  # the manifest may tell what they did after `applied_seq`
+            entries.erased.clear()
+            if namespace.unsealed >= every:
+                self._tidy(namespace)
+
+    def _tidy(self, namespace: Namespace) -> None:
+        """Seal and merge while a namespace is loaded, or say why not."""
+        try:
+            self.seal(namespace)
+            while self.merge(namespace):
+                pass
+        except StorageFullError as error:  # it can still be read
+            logger.warning("namespace %s could not be sealed: %s", namespace.name, error)
+
+    def _build(self, namespace: Namespace, entries: EntriesAhead) -> bool:
+        """Make segments of the new records that follow in the log. False when one could not be had: what comes after the index's last entry is then to be read again."""
+        index = namespace.index
+        try:
+            with namespace.maintenance, BulkBuilder(namespace.analyzer, namespace.name) as builder:
+                for draft in builder.drafts(entries.new_documents()):
+                    seq = int(draft.columns["seq"].max())
+                    self._replace(namespace, [], draft, seq, builder.sections)
+                    if namespace.damaged:
+                        return False
+                    index.seq = seq
+        except StorageFullError as error:
+            logger.warning("namespace %s could not be built in bulk: %s", namespace.name, error)
+            return False
+        index.seq = entries.seq
+        index.withdraw(entries.erased)
+        entries.erased.clear()
+        return True
 
     def _analyzer_of(self, folder: Path) -> str | None:
         """The analyzer that wrote the newest readable segment in the folder, if this version has it."""

@@ -134,8 +134,8 @@ def map_segments(state: NamespaceState, folder: Path, cache: SegmentCache, defau
     return Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index(segments, manifest.applied_seq), manifest.applied_seq)
 
 
-def replay_log(log: ReadableLog, namespace: Namespace, every: int) -> Iterator[None]:
-    """Apply what the log holds beyond the index of a namespace that nobody else uses. Stops after each `every` entries and at the end, where the index may be sealed."""
+def replay_log(log: ReadableLog, namespace: Namespace) -> None:
+    """Apply what the log holds beyond the index of a namespace that nobody else uses."""
     index = namespace.index
     erased: list[int] = []
 
@@ -145,17 +145,12 @@ def replay_log(log: ReadableLog, namespace: Namespace, every: int) -> Iterator[N
                 erased.append(entry.seq)
             yield entry
 
-    for count, _ in enumerate(replay(index, unapplied(), namespace.analyzer), 1):
-        if count % every == 0:
-            index.withdraw(erased)
-            erased.clear()
-            yield
+    deque(replay(index, unapplied(), namespace.analyzer), maxlen=0)
     index.withdraw(erased)  # the manifest may tell what they did after `applied_seq`
-    yield
 
 
 def load(log: ReadableLog, state: NamespaceState, folder: Path, cache: SegmentCache, default_analyzer: str) -> Namespace:
     """The namespace as the log has it, for who only reads. Raises DamagedError when the manifest, a segment or the log is damaged."""
     namespace = map_segments(state, folder, cache, default_analyzer)
-    deque(replay_log(log, namespace, every=2**62), maxlen=0)
+    replay_log(log, namespace)
     return namespace

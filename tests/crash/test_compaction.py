@@ -3,15 +3,20 @@
 import logging
 import random
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentir_ray.client.memory import Memory
+from agentir_ray.engine import compaction, replaying
 from agentir_ray.engine.compaction import Compactor
 from agentir_ray.engine.policy import Limits
-from agentir_ray.errors import StorageFullError
+from agentir_ray.errors import ConflictError, StorageFullError
+from agentir_ray.lexical import bulk
+from agentir_ray.lexical.bulk import BulkBuilder
+from agentir_ray.lexical.index import Index
 from agentir_ray.storage.sqlite_log import SqliteLog
 
 ALICE = "acme/alice"
@@ -178,3 +183,68 @@ def test_supersessions_alone_do_not_make_the_manifest_grow(path: Path) -> None:
             for segment in namespace.index.segments:
                 assert len(segment.overlay.since_written()) <= 0.25 * segment.documents
         assert len(memory.search("rain", k=500).hits) == 50
+
+
+def fill_in_rows(memory: Memory) -> None:
+    """Many new records in a row, before and after others that are updated or forgotten, and after one that is superseded."""
+    for row in range(4):
+        memory.add_many({"id": f"{row}-{i}", "text": f"rain {i}", "session": f"s{i % 3}", "importance": i % 2 / 2, "metadata": {"n": i}} for i in range(150))
+        memory.update(f"{row}-3", text="wind")
+        memory.forget(ids=[f"{row}-5", f"{row}-149"])
+        if row == 2:
+            memory.add("snow", id="new", supersedes="1-7")
+
+
+def test_new_records_in_a_row_go_straight_into_segments(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Memory.open(path, ALICE, limits=UNLIMITED, background=False, durability="process") as memory:
+        fill_in_rows(memory)
+        before = answers(memory)
+        filtered = [(hit.record, hit.score) for hit in memory.search("rain", where={"metadata.n": {"gte": 140}}, session="s1", k=500).hits]
+    added: list[str] = []
+    add = Index.add
+    monkeypatch.setattr(Index, "add", lambda index, seq, document: (added.append(document.id), add(index, seq, document)))
+    with Memory.open(path, ALICE, limits=LIMITS, background=False) as memory:
+        assert answers(memory) == before
+        assert len(added) < 2 * LIMITS.max_unsealed + 150  # the last row comes after a supersession
+        assert [(hit.record, hit.score) for hit in memory.search("rain", where={"metadata.n": {"gte": 140}}, session="s1", k=500).hits] == filtered
+        assert unsealed(memory) < LIMITS.max_unsealed
+        assert memory.verify() == []
+
+
+@pytest.mark.parametrize("written", range(6))
+def test_building_in_bulk_may_meet_a_full_disk_or_a_conflict(path: Path, monkeypatch: pytest.MonkeyPatch, written: int) -> None:
+    with Memory.open(path, ALICE, limits=UNLIMITED, background=False, durability="process") as memory:
+        fill_in_rows(memory)
+        before = answers(memory)
+    write, left = Compactor._write, [written]
+
+    def full(*arguments: Any) -> Any:
+        if not left[0]:
+            raise StorageFullError("the disk is full")
+        left[0] -= 1
+        return write(*arguments)
+
+    monkeypatch.setattr(compaction, "BulkBuilder", partial(BulkBuilder, limits=bulk.Limits(documents=1)))  # a segment a batch
+    monkeypatch.setattr(replaying, "BATCH", 40)
+    with Memory.open(path, ALICE, limits=LIMITS, background=False) as memory:
+        with monkeypatch.context() as patch:
+            patch.setattr(Compactor, "_write", full)
+            assert answers(memory) == before
+        memory.add("room again", id="last")
+        assert unsealed(memory) <= LIMITS.max_unsealed
+    swap = SqliteLog.swap_manifest
+    left[0] = written
+
+    def conflict(log: SqliteLog, *arguments: Any) -> int:
+        left[0] -= 1
+        if left[0] == -1:
+            raise ConflictError("a newer manifest is there")
+        return swap(log, *arguments)
+
+    with Memory.open(path, ALICE, limits=LIMITS, background=False, analyzer="english") as memory:
+        with monkeypatch.context() as patch:
+            patch.setattr(SqliteLog, "swap_manifest", conflict)
+            if written:  # the first swap, which begins the rebuild, would be a conflict for the caller
+                assert len(memory.search("rain", k=900).hits) == 587
+        assert len(memory.search("rain", k=900).hits) == 587
+        assert memory.verify() == []
