@@ -11,7 +11,7 @@ import uuid_utils
 
 from agentir_ray.analysis import Analyzer
 from agentir_ray.errors import InvalidInputError
-from agentir_ray.lexical.document import IndexedDocument, count_terms
+from agentir_ray.lexical.document import CountedText, IndexedDocument, count_terms
 from agentir_ray.lexical.filters import check_metadata, document_keys
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.storage.codec import canonical_metadata, content_digest, encode_body
@@ -32,8 +32,21 @@ class Prepared(NamedTuple):
     document: IndexedDocument
 
 
+class Encoded(NamedTuple):
+    """A record of which nothing is missing but what the analyzer makes of its text."""
+
+    record: Record
+    entry: NewEntry
+
+
 def prepare_record(fields: Mapping[str, Any], analyzer: Analyzer, now_us: int) -> Prepared:
     """A first version. Raises InvalidInputError naming the field."""
+    encoded = encode_record(fields, now_us)
+    return analysed(encoded, count_terms(analyzer, encoded.record.text))
+
+
+def encode_record(fields: Mapping[str, Any], now_us: int) -> Encoded:
+    """The same without its index document, for texts that are analysed many at once."""
     if not isinstance(fields, Mapping):
         raise InvalidInputError(f"a record is {shown(fields)}; give a dict of the arguments of add")
     check_fields(fields, FIELDS)
@@ -55,21 +68,34 @@ def prepare_record(fields: Mapping[str, Any], analyzer: Analyzer, now_us: int) -
     )
     if record.supersedes == record.id:
         raise InvalidInputError(f"record {record.id!r} supersedes itself; use update to change it")
-    return prepare(record, analyzer, 0, timestamp_us)
+    return _encode(record, 0, timestamp_us)
+
+
+def analysed(encoded: Encoded, counted: CountedText) -> Prepared:
+    return Prepared(encoded.record, encoded.entry, _document(encoded.record, encoded.entry.body, counted))
 
 
 def prepare(record: Record, analyzer: Analyzer, version: int, given_timestamp_us: int | None) -> Prepared:
-    """A version of a record whose fields were checked. `given_timestamp_us` is None where the clock chose the timestamp: a retry, which comes later, is still the same."""
+    """A version of a record whose fields were checked."""
+    return analysed(_encode(record, version, given_timestamp_us), count_terms(analyzer, record.text))
+
+
+def _encode(record: Record, version: int, given_timestamp_us: int | None) -> Encoded:
+    """`given_timestamp_us` is None where the clock chose the timestamp: a retry, which comes later, is still the same."""
     metadata = canonical_metadata(record.metadata)
     body = encode_body(record, metadata)
     digest = content_digest(record.text, given_timestamp_us, record.importance, record.session, record.role, record.expires_at_us, record.supersedes, metadata)
     kind = EntryKind.UPDATE if version else EntryKind.ADD
     entry = NewEntry(kind, record.id, version, record.created_at_us, record.timestamp_us, digest, body)
-    return Prepared(record, entry, index_document(record, body, analyzer))
+    return Encoded(record, entry)
 
 
 def index_document(record: Record, body: bytes, analyzer: Analyzer) -> IndexedDocument:
-    length, terms, tfs = count_terms(analyzer, record.text)
+    return _document(record, body, count_terms(analyzer, record.text))
+
+
+def _document(record: Record, body: bytes, counted: CountedText) -> IndexedDocument:
+    length, terms, tfs = counted
     keys = document_keys(session=record.session, role=record.role, supersedes=record.supersedes, metadata=record.metadata)
     expires_at_us = NEVER_US if record.expires_at_us is None else record.expires_at_us
     return IndexedDocument(record.id, record.timestamp_us, record.created_at_us, expires_at_us, record.importance, record.supersedes, length, terms, tfs, keys, body)

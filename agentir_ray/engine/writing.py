@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from agentir_ray.engine.namespace import Namespace, WriteBatch
-from agentir_ray.engine.prepare import FIELDS, Prepared, check_fields, check_name, prepare, prepare_record
+from agentir_ray.engine.prepare import FIELDS, Encoded, Prepared, analysed, check_fields, check_name, encode_record, prepare
 from agentir_ray.engine.store import Store
 from agentir_ray.errors import AgentIRError, ConflictError, ErasedError, InvalidInputError, NotFoundError, UnknownOutcomeError
+from agentir_ray.lexical.batch import count_many
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.storage.codec import decode_body
 from agentir_ray.storage.protocol import Appended, EntryKind, NewEntry, Status
@@ -80,18 +81,22 @@ def _commits(items: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, A
         yield chunk
 
 
-def _prepared(store: Store, namespace: Namespace, items: Iterable[Mapping[str, Any]], check_superseded: bool) -> Iterator[Prepared | AgentIRError]:
+def _prepared(store: Store, namespace: Namespace, items: Iterable[Mapping[str, Any]], check_superseded: bool) -> list[Prepared | AgentIRError]:
+    """Each item checked by itself; then the texts of all are analysed at once."""
     seen: set[str] = set()
+    encoded: list[Encoded | AgentIRError] = []
     for item in items:
         try:
-            prepared = prepare_record(item, namespace.analyzer, store.clock.now_us())
-            if check_superseded and prepared.record.supersedes not in seen:
-                _check_superseded(store, namespace, prepared.record)
+            checked = encode_record(item, store.clock.now_us())
+            if check_superseded and checked.record.supersedes not in seen:
+                _check_superseded(store, namespace, checked.record)
         except AgentIRError as error:
-            yield error
+            encoded.append(error)
         else:
-            seen.add(prepared.record.id)
-            yield prepared
+            seen.add(checked.record.id)
+            encoded.append(checked)
+    counted = iter(count_many(namespace.analyzer, [item.record.text for item in encoded if isinstance(item, Encoded)]))
+    return [analysed(item, next(counted)) if isinstance(item, Encoded) else item for item in encoded]
 
 
 def _failure(error: AgentIRError, item: Prepared | AgentIRError | None) -> AgentIRError:
@@ -189,7 +194,7 @@ def _try_update(store: Store, namespace: Namespace, id: str, changes: Mapping[st
         "id": id, "text": present.text, "timestamp": present.timestamp_us, "importance": present.importance, "session": present.session, "role": present.role,
         "metadata": present.metadata, "expires_at": present.expires_at_us, "supersedes": present.supersedes,
     } | dict(changes)  # fmt: skip
-    checked = prepare_record(fields, namespace.analyzer, now_us)
+    checked = encode_record(fields, now_us)
     if "supersedes" in changes:
         _check_superseded(store, namespace, checked.record)
     prepared = prepare(checked.record, namespace.analyzer, stored.version + 1, checked.record.timestamp_us)

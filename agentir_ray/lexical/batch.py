@@ -6,7 +6,7 @@ thing, that the kernel finds its words, and on nothing that the analyzer makes o
 
 import threading
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,12 +15,14 @@ import numpy.typing as npt
 from agentir_ray.analysis import Analyzer
 from agentir_ray.analysis.word_classes import UNICODE_9, class_table
 from agentir_ray.kernels import tokenize
-from agentir_ray.lexical.document import count_terms
+from agentir_ray.lexical.document import CountedText, count_terms
 from agentir_ray.lexical.strings import pack_texts
 
 Array = npt.NDArray[Any]
-MAX_WORDS = 2**20  # known words; beyond that the memory starts afresh between two batches
-MAX_WORD_BYTES = 2**25
+MAX_WORDS = 2**20  # known words of a build; beyond that the memory starts afresh between two batches
+MAX_SHARED_WORDS = 2**16  # of those that callers who write share: some 15 MB
+FEW = 32  # texts that are analysed faster one by one
+_WORD_BYTES = 32  # a word, counting what all of them may take together
 _FIRST_SLOTS = 2**12
 
 _BITS = {
@@ -38,11 +40,24 @@ class Counted(NamedTuple):
     length: Array
 
 
+def count_many(analyzer: Analyzer, texts: Sequence[str]) -> list[CountedText]:
+    """`count_terms` of each text."""
+    if len(texts) < FEW or analyzer.word_tokens is None:
+        return [count_terms(analyzer, text) for text in texts]
+    vocabulary = _shared.get(analyzer)
+    if vocabulary is None or len(vocabulary.terms) > MAX_SHARED_WORDS:
+        vocabulary = _shared[analyzer] = Vocabulary(analyzer, MAX_SHARED_WORDS)
+    doc_start, term, tf, length = vocabulary.count(texts)
+    terms, bounds = list(map(vocabulary.terms.__getitem__, term.tolist())), doc_start.tolist()
+    return [CountedText(tokens, tuple(terms[first:end]), tf[first:end]) for tokens, (first, end) in zip(length.tolist(), pairwise(bounds), strict=True)]
+
+
 class Vocabulary:
     """The terms of an analyzer, numbered as they come, and those of each word that was met. For any number of threads, which between them number each term once."""
 
-    def __init__(self, analyzer: Analyzer) -> None:
+    def __init__(self, analyzer: Analyzer, max_words: int = MAX_WORDS) -> None:
         self.analyzer = analyzer
+        self.max_words = max_words
         self.terms: list[str] = []
         self._numbers: dict[str, int] = {}
         self._words: dict[bytes, int | tuple[int, ...]] = {}  # a lone number is the one term of a word: fewer objects for the garbage collector to look through
@@ -84,7 +99,7 @@ class Vocabulary:
         size = np.ones(len(words), np.int64)
         numbers: list[int] = []
         with self._lock:
-            if len(known) > MAX_WORDS:
+            if len(known) > self.max_words:
                 known.clear()
             for i, word in enumerate(words):
                 found = known.get(word)
@@ -120,7 +135,8 @@ class _WordTable:
 
     @property
     def full(self) -> bool:
-        return self._words > MAX_WORDS or int(self._word_start[self._words]) > MAX_WORD_BYTES
+        most = self._vocabulary.max_words
+        return self._words > most or int(self._word_start[self._words]) > _WORD_BYTES * most
 
     def count(self, texts: Sequence[str], data: Array, start: Array) -> Counted:
         token_start = np.zeros(len(texts) + 1, np.int64)
@@ -170,6 +186,7 @@ def _extended(start: Array, values: Array, size: Array, more: Array) -> tuple[Ar
     return (np.concatenate([start, start[-1] + np.cumsum(size)]), np.concatenate([values, more])) if len(size) else (start, values)
 
 
+_shared: dict[Analyzer, Vocabulary] = {}
 _class_array: Array | None = None
 
 

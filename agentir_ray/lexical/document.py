@@ -28,8 +28,15 @@ class IndexedDocument(NamedTuple):
     stored: bytes
 
 
-def count_terms(analyzer: Analyzer, text: str) -> tuple[int, tuple[str, ...], Int32s]:
-    """(number of tokens, distinct terms, their frequencies) of a text."""
+class CountedText(NamedTuple):
+    """Number of tokens, distinct terms in order of first appearance, and their frequencies."""
+
+    length: int
+    terms: tuple[str, ...]
+    tfs: Int32s
+
+
+def count_terms(analyzer: Analyzer, text: str) -> CountedText:
     tokens = analyzer.tokens(text)
     counted = Counter(tokens)
-    return len(tokens), tuple(counted), np.fromiter(counted.values(), np.int32, len(counted))
+    return CountedText(len(tokens), tuple(counted), np.fromiter(counted.values(), np.int32, len(counted)))

@@ -59,14 +59,20 @@ def test_an_analyzer_that_looks_at_whole_texts_is_asked_for_them(given_texts: li
 @settings(max_examples=20)
 @given(st.lists(st.text("abcdefghij é", min_size=20, max_size=60), min_size=1, max_size=20))
 def test_a_memory_that_starts_afresh_changes_nothing(given_texts: list[str]) -> None:
-    limits = batch.MAX_WORDS, batch.MAX_WORD_BYTES
-    batch.MAX_WORDS, batch.MAX_WORD_BYTES = 8, 40
-    try:
-        vocabulary = Vocabulary(get_analyzer("english"))
-        for text in given_texts:
-            assert_same(vocabulary, get_analyzer("english"), [text, given_texts[0]])
-    finally:
-        batch.MAX_WORDS, batch.MAX_WORD_BYTES = limits
+    vocabulary = Vocabulary(get_analyzer("english"), max_words=8)
+    for text in given_texts:
+        assert_same(vocabulary, get_analyzer("english"), [text, given_texts[0]])
+
+
+@pytest.mark.parametrize("name", ANALYZERS)
+def test_many_records_at_once(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "MAX_SHARED_WORDS", 100)
+    analyzer = get_analyzer(name)
+    for size in (batch.FEW - 1, batch.FEW, 200):
+        given_texts = [f"the river{i % 50} {i} of rivers{size}" for i in range(size)]
+        for text, counted in zip(given_texts, batch.count_many(analyzer, given_texts), strict=True):
+            length, terms, tfs = count_terms(analyzer, text)
+            assert (counted.length, counted.terms, counted.tfs.tolist()) == (length, terms, tfs.tolist())
 
 
 def test_long_words_with_much_in_common_are_told_apart() -> None:
