@@ -17,7 +17,7 @@ from benchmarks.compare.engine import Round
 from benchmarks.compare.java import Jvm, jar
 
 Array = npt.NDArray[Any]
-WARM_ROUNDS = 4  # before the first answer at a k; from then on the figures stay the same
+WARM_ROUNDS = 3  # before the first answer; from then on the figures stay the same
 
 
 class Lucene:
@@ -52,7 +52,7 @@ class Lucene:
         assert self._jvm is not None
         count = str(len(queries))
         if k not in self._warm and not want_hits:
-            for _ in range(WARM_ROUNDS):
+            for _ in range(1 if self._warm else WARM_ROUNDS):
                 self._jvm.ask("run", str(k), count, "-")
             self._warm.add(k)
         with tempfile.NamedTemporaryFile("r", suffix=".txt") as file:

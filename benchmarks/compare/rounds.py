@@ -18,7 +18,7 @@ from benchmarks.compare.corpora import Collection
 from benchmarks.compare.engine import Hits, Round
 
 SAMPLE = 50  # queries that are checked, at every k
-FAR = 1.5
+FAR = 1.3
 
 
 @dataclass
@@ -73,6 +73,7 @@ def compare(collection: Collection, engines: Sequence[Any], ks: Sequence[int], r
             answers[engine.name] = hits[ks[0]]
     result.overlap = _overlaps(answers)
     for k in ks:
+        print(f"     {collection.name}: k = {k}", file=sys.stderr, flush=True)
         result.costs[k] = _measure(sound, collection, k, rounds)
     for engine in engines:
         engine.close()
