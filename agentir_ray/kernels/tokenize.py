@@ -210,11 +210,12 @@ def count_tokens(token_start: Any, token: Any, term_start: Any, length: Any) -> 
     return total
 
 
-@numba.njit([INT(READ_I64, READ_I32, READ_I64, READ_I32, WRITE_I32, WRITE_I64, WRITE_I32, WRITE_I32)], cache=True, nogil=True)
-def count_terms(token_start: Any, token: Any, term_start: Any, word_term: Any, seen: Any, doc_start: Any, term: Any, tf: Any) -> Any:
+@numba.njit([INT(READ_I64, READ_I32, READ_I64, READ_I32, WRITE_I64, INT, WRITE_I64, WRITE_I32, WRITE_I32)], cache=True, nogil=True)
+def count_terms(token_start: Any, token: Any, term_start: Any, word_term: Any, seen: Any, base: Any, doc_start: Any, term: Any, tf: Any) -> Any:
     """The distinct terms of each text, in order of appearance, and their frequencies: term, tf[doc_start[i]:doc_start[i + 1]]. Returns how many there are in all.
 
-    Word w is the terms word_term[term_start[w]:term_start[w + 1]]. `seen` int32 (terms), all -1, is scratch; `term` and `tf` hold a place for every token.
+    Word w is the terms word_term[term_start[w]:term_start[w + 1]]. `seen` int64 (terms) is scratch: all below `base` before, and below base + what is returned
+    after. `term` and `tf` hold a place for every token.
     """
     at = 0
     for i in range(len(token_start) - 1):
@@ -223,11 +224,11 @@ def count_terms(token_start: Any, token: Any, term_start: Any, word_term: Any, s
             w = token[p]
             for q in range(term_start[w], term_start[w + 1]):
                 t = word_term[q]
-                place = seen[t]
+                place = seen[t] - base
                 if place >= doc_start[i]:
                     tf[place] += 1
                 else:
-                    seen[t] = at
+                    seen[t] = base + at
                     term[at] = t
                     tf[at] = 1
                     at += 1

@@ -130,8 +130,10 @@ class _WordTable:
         self._slots = np.zeros(2 * _FIRST_SLOTS, np.uint64)
         self._word_start = np.zeros(_FIRST_SLOTS // 2 + 1, np.int64)
         self._word_data = np.empty(8 * _FIRST_SLOTS, np.uint8)
-        self._term_start = np.zeros(1, np.int64)  # of each word: the first of its terms in _term
-        self._term = np.empty(0, np.int32)
+        self._term_start = np.zeros(len(self._word_start), np.int64)  # of each word: the first of its terms in _term
+        self._term = np.empty(_FIRST_SLOTS, np.int32)
+        self._seen = np.full(_FIRST_SLOTS, -1, np.int64)
+        self._counted = 0
 
     @property
     def full(self) -> bool:
@@ -150,40 +152,45 @@ class _WordTable:
         word_bytes = self._word_data[self._word_start[before] : self._word_start[self._words]].tobytes()
         bounds = (self._word_start[before : self._words + 1] - self._word_start[before]).tolist()
         found = self._vocabulary.number_words([word_bytes[bounds[i] : bounds[i + 1]] for i in range(len(bounds) - 1)])
-        self._term_start, self._term = _extended(self._term_start, self._term, *found)
-        term_start, term = self._term_start, self._term
-        left = np.flatnonzero(token[token_start[:-1][token_start[1:] > token_start[:-1]]] == tokenize.NO_WORD)
+        self._keep_terms(before, *found)
+        nonempty = np.flatnonzero(token_start[1:] > token_start[:-1])
+        left = nonempty[token[token_start[nonempty]] == tokenize.NO_WORD]
         if len(left):  # each of these texts is a word of its own, for once
-            left = np.flatnonzero(token_start[1:] > token_start[:-1])[left]
             token[token_start[left]] = self._words + np.arange(len(left), dtype=np.int32)
             numbers = [self._vocabulary.number(self._vocabulary.analyzer.tokens(texts[i])) for i in left.tolist()]
-            term_start, term = _extended(term_start, term, np.array([*map(len, numbers)], np.int64), np.array([*chain.from_iterable(numbers)], np.int32))
+            self._keep_terms(self._words, np.array([*map(len, numbers)], np.int64), np.array([*chain.from_iterable(numbers)], np.int32))
         length = np.empty(len(texts), np.int64)
-        total = tokenize.count_tokens(token_start, token, term_start, length)
+        total = tokenize.count_tokens(token_start, token, self._term_start, length)
         doc_start, terms, tf = np.empty(len(texts) + 1, np.int64), np.empty(total, np.int32), np.empty(total, np.int32)
-        pairs = tokenize.count_terms(token_start, token, term_start, term, np.full(len(self._vocabulary.terms), -1, np.int32), doc_start, terms, tf)
+        self._seen = _with_room(self._seen, len(self._vocabulary.terms), -1)
+        pairs = tokenize.count_terms(token_start, token, self._term_start, self._term, self._seen, self._counted, doc_start, terms, tf)
+        self._counted += pairs
         return Counted(doc_start, terms[:pairs].copy(), tf[:pairs].copy(), length)
+
+    def _keep_terms(self, word: int, size: Array, numbers: Array) -> None:
+        """The terms of the words from number `word` on: how many each has, and all of them."""
+        first = int(self._term_start[word])
+        self._term_start = _with_room(self._term_start, word + len(size) + 1)
+        self._term = _with_room(self._term, first + len(numbers))
+        self._term_start[word + 1 : word + 1 + len(size)] = first + np.cumsum(size)
+        self._term[first : first + len(numbers)] = numbers
 
     def _make_room(self, text_bytes: int) -> None:
         words = self._words + (text_bytes + 1) // 2 + 1
         if 4 * words > len(self._slots):
             self._slots = np.zeros(1 << (4 * words - 1).bit_length(), np.uint64)
-            self._word_start = _larger(self._word_start, len(self._slots) // 4 + 1)
+            self._word_start = _with_room(self._word_start, len(self._slots) // 4 + 1)
             tokenize.place_words(self._word_data, self._word_start, self._words, self._slots)
-        size = int(self._word_start[self._words]) + text_bytes
-        if size > len(self._word_data):
-            self._word_data = _larger(self._word_data, 2 * size)
+        self._word_data = _with_room(self._word_data, int(self._word_start[self._words]) + text_bytes)
 
 
-def _larger(values: Array, size: int) -> Array:
-    larger = np.empty(size, values.dtype)
+def _with_room(values: Array, size: int, fill: int = 0) -> Array:
+    """The same array, or a copy with room for more than `size`."""
+    if size <= len(values):
+        return values
+    larger = np.full(2 * size, fill, values.dtype)
     larger[: len(values)] = values
     return larger
-
-
-def _extended(start: Array, values: Array, size: Array, more: Array) -> tuple[Array, Array]:
-    """Lists in one array, and more of them, of these sizes, behind."""
-    return (np.concatenate([start, start[-1] + np.cumsum(size)]), np.concatenate([values, more])) if len(size) else (start, values)
 
 
 _shared: dict[Analyzer, Vocabulary] = {}
