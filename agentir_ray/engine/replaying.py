@@ -16,6 +16,7 @@ from agentir_ray.storage.protocol import Entry, EntryKind
 from agentir_ray.types import NEVER_US, Record
 
 BATCH_CHARACTERS = 4 * 2**20  # of texts
+AHEAD_BYTES = 32 * 2**20  # of bodies
 
 
 class _Read(NamedTuple):
@@ -29,6 +30,7 @@ class EntriesAhead:
     def __init__(self, entries: Iterable[Entry], seq: int) -> None:
         self._entries = iter(entries)
         self._ahead: deque[_Read] = deque()
+        self._ahead_bytes = 0
         self.seq = seq
         self.erased: list[int] = []
 
@@ -37,16 +39,18 @@ class EntriesAhead:
         return self._ahead[0] if self._fill(1) else None
 
     def _fill(self, count: int) -> bool:
-        """Whether at least so many entries are left."""
-        while len(self._ahead) < count:
+        """Whether at least so many entries are left, or as many as it is well to hold at once."""
+        while len(self._ahead) < count and self._ahead_bytes < AHEAD_BYTES:
             entry = next(self._entries, None)
             if entry is None:
                 return False
+            self._ahead_bytes += len(entry.body or b"")
             self._ahead.append(_Read(entry, decode_body(entry.body, entry.seq) if entry.kind is EntryKind.ADD and entry.body is not None else None))
         return True
 
     def _take(self) -> _Read:
         taken = self._ahead.popleft()
+        self._ahead_bytes -= len(taken.entry.body or b"")
         self.seq = taken.entry.seq
         if taken.entry.body is None:
             self.erased.append(self.seq)
@@ -62,7 +66,7 @@ class EntriesAhead:
             yield self._take().entry
 
     def only_new(self, count: int) -> bool:
-        """Whether `count` entries follow that are new records and supersede nothing."""
+        """Whether `count` entries follow, or fewer long ones, that are new records and supersede nothing."""
         return self._fill(count) and all(map(_is_new, self._ahead))
 
     def new_documents(self) -> Iterator[Documents]:
