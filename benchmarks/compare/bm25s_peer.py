@@ -42,11 +42,12 @@ class Bm25s:
     def open(self, collection: Collection, folder: Path) -> None:
         self._engine = self._bm25s.BM25.load(str(folder), load_corpus=False)
         self._engine.backend = "numba"
+        self._documents = collection.documents
 
     def run(self, queries: Sequence[Array], k: int, want_hits: bool = False) -> Round:
         asked = [query.tolist() for query in queries]
         began, cpu = time.perf_counter(), time.process_time_ns()
-        docs, scores = self._engine.retrieve(asked, k=k, show_progress=False, n_threads=1, backend_selection="numba")
+        docs, scores = self._engine.retrieve(asked, k=min(k, self._documents), show_progress=False, n_threads=1, backend_selection="numba")
         result = Round((time.process_time_ns() - cpu) / 1_000, time.perf_counter() - began)
         if want_hits:
             result.hits = [(docs[i][scores[i] > 0].astype(np.int64), scores[i][scores[i] > 0].astype(np.float64)) for i in range(len(queries))]
