@@ -3,10 +3,12 @@
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from benchmarks.bars import Outcome, Report
 from benchmarks.compare import builds, namespaces, pyserini_style, threads
 from benchmarks.compare.corpora import open_collection
+from benchmarks.compare.engine import Unavailable
 from benchmarks.compare.ours import Ours, index_bytes
 from benchmarks.compare.rounds import Comparison
 
@@ -51,10 +53,12 @@ def _pisa(measured: Measured, label: str, bars: Mapping[int, float]) -> Outcome:
 
 def _lucene(measured: Measured, options: argparse.Namespace, cache: Path) -> Outcome:
     core = _ratios(_of(measured, "synthetic"), "lucene")
-    calls = {}
+    calls: dict[str, Any] = {}
     for name in () if options.quick else pyserini_style.COLLECTIONS:
-        collection = open_collection(name, cache, documents=0, bursty=False, queries=options.queries)
-        calls[name] = pyserini_style.measure(collection)
+        try:
+            calls[name] = pyserini_style.measure(open_collection(name, cache, documents=0, bursty=False, queries=options.queries))
+        except Unavailable as error:
+            return {"core": core, "Pyserini-style": f"not measured: {error}"}, False
     value = {"core": core, "Pyserini-style": calls or "not measured: --quick"}
     return value, bool(calls) and all(ratio <= 0.25 for ratio in core.values()) and all(call["ratio"] <= 0.1 for call in calls.values())
 

