@@ -44,9 +44,18 @@ def _build(engine: Engine, collection: Collection, folder: Path) -> None:
     before, began = _cpu_s(), time.perf_counter()
     engine.build(collection, folder)
     wall, cpu = time.perf_counter() - began, _cpu_s() - before
-    peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) * 1024
-    figures = {"wall_s": wall, "cpu_s": cpu, "peak_memory_bytes": peak, "index_bytes": folder_bytes(folder), "documents_per_s": collection.documents / wall}
+    figures = {"wall_s": wall, "cpu_s": cpu, "peak_memory_bytes": _peak_bytes(), "index_bytes": folder_bytes(folder), "documents_per_s": collection.documents / wall}
     (folder / _FIGURES).write_text(json.dumps(figures))
+
+
+def _peak_bytes() -> int:
+    """Of this process, or of the largest that it started (a JVM). `ru_maxrss` of a process that replaced another's image contains that one's, so its own comes from elsewhere."""
+    children = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return max(children, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    own = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return max(children, int(own.split()[1]) * 1024)
 
 
 def _cpu_s() -> float:
