@@ -60,7 +60,7 @@ def _compressed(blocks: list[bytes]) -> list[bytes]:
     if len(blocks) < 2 or not hasattr(compressor, "multi_compress_to_buffer"):  # the C extension's alone
         return [compressor.compress(block) for block in blocks]
     # One call gives the GIL away once. Each call a block would wait to have it back, behind threads that do other work on the batch after this.
-    frames = compressor.multi_compress_to_buffer(blocks)
+    frames = compressor.multi_compress_to_buffer([*blocks])
     return [frames[i].tobytes() for i in range(len(frames))]
 
 
