@@ -5,7 +5,7 @@ A record is a list of versions. Adding and updating append one; an update delete
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -135,17 +135,16 @@ def add_priors(question: Question, score: float, timestamp_us: int, importance: 
     return score
 
 
-def blocks(documents: Mapping[int, Mapping[int, int]], length: Sequence[int], window: int, tf_limit: int) -> list[tuple[int, int, list[tuple[int, int]], list[tuple[int, int]]]]:
-    """(term, window, its postings (document in the window, tf), their skyline) of every block of a segment, from the terms and frequencies of each document."""
+def blocks(documents: Mapping[int, Mapping[int, int]], window: int) -> list[tuple[int, int, list[tuple[int, int]]]]:
+    """(term, window, its postings (document in the window, tf)) of every block of a segment, from the terms and frequencies of each document."""
     found: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for doc in sorted(documents):
         for term, tf in documents[doc].items():
             found.setdefault((term, doc // window), []).append((doc % window, tf))
-    return [(term, at, pairs, skyline([(tf, length[at * window + doc]) for doc, tf in pairs], tf_limit)) for (term, at), pairs in sorted(found.items())]
+    return [(term, at, pairs) for (term, at), pairs in sorted(found.items())]
 
 
-def skyline(pairs: Sequence[tuple[int, int]], tf_limit: int) -> list[tuple[int, int]]:
-    """The pairs (tf, length) that no other equals or beats in both, largest tf first; all from `tf_limit` on count as one, of the largest tf and the smallest length."""
-    large = [pair for pair in pairs if pair[0] >= tf_limit]
-    kept = [pair for pair in pairs if pair[0] < tf_limit] + ([(max(tf for tf, _ in large), min(length for _, length in large))] if large else [])
-    return sorted({(tf, length) for tf, length in kept if not any((f >= tf and n <= length) and (f, n) != (tf, length) for f, n in kept)}, reverse=True)
+def skyline(pairs: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The pairs (tf, length) that no other equals or beats in both, largest tf first."""
+    distinct = set(pairs)
+    return sorted((pair for pair in distinct if not any(f >= pair[0] and n <= pair[1] and (f, n) != pair for f, n in distinct)), reverse=True)

@@ -15,7 +15,7 @@ def explain(query: Query, snapshot: Snapshot, scores: Scoring, bm25: Bm25, reque
     if found.part < segments:
         segment = snapshot.segments[found.part]
         length = int(segment.array("length")[found.doc])
-        tfs = [segment.tf(int(ordinal), found.doc) for ordinal in snapshot.ordinals[found.part]]
+        tfs = [segment.tf(int(ordinal), found.doc) for ordinal in snapshot.ordinals[:, found.part]]
     else:
         view = snapshot.buffers[found.part - segments]
         length = int(view.length[found.doc])

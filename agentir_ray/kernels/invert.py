@@ -10,10 +10,25 @@ from typing import Any
 import numba
 import numpy as np
 
-from agentir_ray.kernels.signatures import INT, READ_I32, READ_I64, READ_U8, READ_U16, READ_U32, WRITE_I32, WRITE_I64, WRITE_U8, WRITE_U16, WRITE_U32, together
+from agentir_ray.kernels.classes import ESCAPE, LENGTHS, TFS
+from agentir_ray.kernels.memory import ones
+from agentir_ray.kernels.signatures import (
+    INT,
+    READ_I32,
+    READ_I64,
+    READ_U8,
+    READ_U16,
+    READ_U32,
+    WRITE_I32,
+    WRITE_I64,
+    WRITE_U8,
+    WRITE_U16,
+    WRITE_U32,
+    WRITE_U64,
+    together,
+)  # fmt: skip
 
 WINDOW = 65_536
-TF_LIMIT = 255  # a stored tf of 255 says: look into the overflow table
 _FEW = 96  # terms that are sorted by insertion
 
 
@@ -91,9 +106,9 @@ def _larger(values: Any, size: Any) -> Any:
     return larger
 
 
-@numba.njit([together((WRITE_I64, WRITE_U32, WRITE_I64))(READ_I64, READ_I32, INT)], cache=True, nogil=True)
+@numba.njit([together((WRITE_I64, WRITE_U16, WRITE_I64))(READ_I64, READ_I32, INT)], cache=True, nogil=True)
 def list_blocks(doc_start: Any, term: Any, term_count: Any) -> Any:
-    """(term_block int64 (T + 1): the first block of each term; block_window uint32 (B); block_posting int64 (B + 1): the first posting of each block)."""
+    """(term_block int64 (T + 1): the first block of each term; block_window uint16 (B); block_posting int64 (B + 1): the first posting of each block)."""
     room = max(term_count, 1)
     found_term, found_window, found_size = np.empty(room, np.int32), np.empty(room, np.uint32), np.empty(room, np.uint32)
     blocks = 0
@@ -116,7 +131,7 @@ def list_blocks(doc_start: Any, term: Any, term_count: Any) -> Any:
                 blocks += 1
     for t in range(term_count):
         term_block[t + 1] += term_block[t]
-    block_window, block_posting = np.empty(blocks, np.uint32), np.zeros(blocks + 1, np.int64)
+    block_window, block_posting = np.empty(blocks, np.uint16), np.zeros(blocks + 1, np.int64)
     following = term_block[:-1].copy()
     for i in range(blocks):
         b = following[found_term[i]]
@@ -128,70 +143,82 @@ def list_blocks(doc_start: Any, term: Any, term_count: Any) -> Any:
     return term_block, block_window, block_posting
 
 
-@numba.njit([numba.void(READ_I64, READ_I32, READ_I32, READ_I64, READ_I64, WRITE_U16, WRITE_U8, WRITE_I64, WRITE_U32)], cache=True, nogil=True)
-def invert(doc_start: Any, term: Any, tf: Any, term_block: Any, block_posting: Any, posting_doc: Any, posting_tf: Any, overflow_posting: Any, overflow_tf: Any) -> None:
-    """Fill the postings, term by term, documents ascending, and list those of a tf of `TF_LIMIT` or more (as many as there are), in no order."""
+@numba.njit([numba.void(READ_I64, READ_I32, READ_I32, READ_U32, READ_U8, READ_I64, READ_I64, WRITE_U16, WRITE_U8, WRITE_I64, WRITE_U32)], cache=True, nogil=True)
+def invert(
+    doc_start: Any,
+    term: Any,
+    tf: Any,
+    length: Any,
+    class_of: Any,
+    term_block: Any,
+    block_posting: Any,
+    posting_doc: Any,
+    posting_class: Any,
+    overflow_posting: Any,
+    overflow_tf: Any,
+) -> None:
+    """Fill the postings, term by term, documents ascending, and list those of a tf of `TFS` or more (as many as there are), in no order. `class_of` as in `lexical/classes.py`."""
     cursor = block_posting[term_block[:-1]].copy()
     overflown = 0
     for d in range(len(doc_start) - 1):
         low = d % WINDOW
+        bucket = min(np.int64(length[d]), LENGTHS - 1)
         for p in range(doc_start[d], doc_start[d + 1]):
             at = cursor[term[p]]
             cursor[term[p]] = at + 1
             posting_doc[at] = low
-            if tf[p] < TF_LIMIT:
-                posting_tf[at] = tf[p]
+            if tf[p] < TFS:
+                posting_class[at] = class_of[tf[p] * LENGTHS + bucket]
             else:
-                posting_tf[at] = TF_LIMIT
+                posting_class[at] = ESCAPE
                 overflow_posting[overflown] = at
                 overflow_tf[overflown] = tf[p]
                 overflown += 1
 
 
-@numba.njit([INT(READ_U32, READ_I64, READ_U16, READ_U8, READ_I64, READ_U32, READ_U32, WRITE_I64, WRITE_U32, WRITE_U32)], cache=True, nogil=True)
-def skylines(
-    block_window: Any,
-    block_posting: Any,
-    posting_doc: Any,
-    posting_tf: Any,
-    overflow_posting: Any,
-    overflow_tf: Any,
-    doc_length: Any,
-    block_skyline: Any,
-    skyline_tf: Any,
-    skyline_length: Any,
-) -> Any:
-    """Per block the pairs (tf, length) that no other posting beats in both; returns how many were written (the arrays must hold min(255, postings) a block).
+@numba.njit([INT(READ_I64, READ_U8, READ_U32, READ_U32, WRITE_I64, WRITE_U8)], cache=True, nogil=True)
+def skylines(block_posting: Any, posting_class: Any, class_tf: Any, class_shortest: Any, block_skyline: Any, skyline: Any) -> Any:
+    """Per block the classes that no other posting's class beats in both tf and length; returns how many were written (`skyline` must hold min(TFS, postings) a block).
 
-    The score grows with tf and falls with length for every k1, b and average length, so the best contribution of a block at any statistics is among them. tf of `TF_LIMIT` and more
-    share one pair (largest tf, smallest length), which bounds them all. The overflow table ascends by posting.
+    The score grows with tf and falls with length for every k1, b and average length, so the best contribution of a block at any statistics is among them.
     """
-    shortest = np.full(TF_LIMIT + 1, np.int64(2**62))
+    best_of = np.full(TFS + 1, -1, np.int64)  # by tf, the class of the shortest documents; those without a class of their own come last
     written = 0
-    overflown = 0
-    for b in range(len(block_window)):
+    for b in range(len(block_posting) - 1):
         block_skyline[b] = written
-        base = np.int64(block_window[b]) * WINDOW
         largest = np.int64(0)
         for p in range(block_posting[b], block_posting[b + 1]):
-            f = np.int64(posting_tf[p])
-            length = np.int64(doc_length[base + posting_doc[p]])
-            if length < shortest[f]:
-                shortest[f] = length
-            if f == TF_LIMIT:
-                f = np.int64(overflow_tf[overflown])
-                overflown += 1
-            largest = max(largest, f)
-        best = np.int64(2**62)
-        for bucket in range(largest if largest < TF_LIMIT else TF_LIMIT, 0, -1):
-            if shortest[bucket] < best:
-                best = shortest[bucket]
-                skyline_tf[written] = largest if bucket == TF_LIMIT else bucket
-                skyline_length[written] = best
+            c = np.int64(posting_class[p])
+            f = np.int64(class_tf[c]) if c != ESCAPE else TFS
+            largest = max(largest, np.int64(f))
+            best_of[f] = max(best_of[f], c)
+        shortest = np.int64(2**62)
+        for f in range(largest, 0, -1):
+            c = best_of[f]
+            if c >= 0 and class_shortest[c] < shortest:
+                shortest = np.int64(class_shortest[c])
+                skyline[written] = c
                 written += 1
-            shortest[bucket] = np.int64(2**62)
-    block_skyline[len(block_window)] = written
+            best_of[f] = -1
+    block_skyline[len(block_posting) - 1] = written
     return written
+
+
+@numba.njit([numba.void(READ_I64, READ_I64, READ_U16, READ_I64, READ_U16, INT, WRITE_U64, WRITE_U16)], cache=True, nogil=True)
+def fill_bitmaps(terms: Any, term_block: Any, block_window: Any, block_posting: Any, posting_doc: Any, words: Any, bitmap: Any, rank: Any) -> None:
+    """Bitmaps of some terms' documents, `words` 64-bit words each (a multiple of 8), zero before; rank: how many documents of its block lie before each eighth word."""
+    for i in range(len(terms)):
+        for b in range(term_block[terms[i]], term_block[terms[i] + 1]):
+            first = i * words + block_window[b] * (WINDOW >> 6)
+            for p in range(block_posting[b], block_posting[b + 1]):
+                d = np.int64(posting_doc[p])
+                bitmap[first + (d >> 6)] |= np.uint64(1) << np.uint64(d & 63)
+        for word in range(words):
+            if word & ((WINDOW >> 6) - 1) == 0:
+                before = 0
+            if word & 7 == 0:
+                rank[(i * words + word) >> 3] = before
+            before += ones(bitmap[i * words + word])
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

@@ -1,88 +1,363 @@
-"""Exact BM25 top-k over one segment or the buffer (DESIGN 4): windowed MaxScore.
+"""Exact top-k over segments, and over the growing buffer (`docs/pruning.md` explains it).
 
-**Pruning never decides a tie.** Bounds are safe whatever the order of addition (`kernels.bm25`), and a document is dropped only when strictly below the k-th score; survivors are
-scored canonically. Equal scores are ordered by sequence number, newer first.
+**Pruning never decides a tie.** What a document can still reach is bounded from above, whatever the statistics are, and it is dropped only when that is strictly below the k-th
+score; survivors are scored by the one canonical function. Equal scores are ordered by sequence number, newer first.
 
-A segment is read in windows of 65,536 documents. Lists are added into an accumulator, strongest first; those that cannot reach the threshold together are not: the
-documents touched so far are probed in them.
+Segments are read in slices, at most a window each. In a slice, the lists of the terms that can reach the threshold are added into an accumulator, strongest first; the terms that
+are left cannot lift a document over it by themselves, so only documents touched so far are looked up in them: first whether they are there at all (a bit), which drops most,
+then where, to score the rest. All that is added on the way is float32, in units of the largest gain, from what the classes of postings can reach at most.
+
+Two thresholds start the search: the caller's, and, where documents seen so far are a fair sample, a hope: a score that more than k of all documents should reach, from how many of
+those seen do. A hope that failed shows (fewer than k reached it); the search is then repeated without.
 """
 
+import math
 from typing import Any
 
 import numba
 import numpy as np
 
-from agentir_ray.kernels.bm25 import SLACK, add_priors, block_bound, contribution, exact_tf, lower_bound
-from agentir_ray.kernels.heap import offer
+from agentir_ray.kernels.bm25 import add_priors, contribution
+from agentir_ray.kernels.heap import offer, sort_heap
 from agentir_ray.kernels.invert import WINDOW
-from agentir_ray.kernels.signatures import FLOAT, INT, READ_F64, READ_I32, READ_I64, READ_U8, READ_U16, READ_U32, READ_U64, WRITE_F64, WRITE_I32, WRITE_I64, together
+from agentir_ray.kernels.memory import prefetch
+from agentir_ray.kernels.postings import (
+    bitmap_start,
+    exact_contribution,
+    exact_tf,
+    find_posting,
+    lower_bound,
+    place_in_bitmap,
+    reach_of_block,
+    reach_of_classes,
+)  # fmt: skip
+from agentir_ray.kernels.rows import END, FIRST, NEWEST_CREATED, documents_of, postings_of
+from agentir_ray.kernels.signatures import (
+    FLOAT,
+    INT,
+    READ_F64,
+    READ_I32,
+    READ_I64,
+    READ_I64_2D,
+    READ_U64,
+    WRITE_F32,
+    WRITE_F64,
+    WRITE_F64_2D,
+    WRITE_I32,
+    WRITE_I64,
+    WRITE_I64_2D,
+    WRITE_U16,
+    together,
+)  # fmt: skip
 from agentir_ray.kernels.visible import passes, visible
 
-# The types of the two searches' arguments, in groups as they are commented there.
+FIRST_SLICE = 4_096  # documents; each slice is twice the one before, up to a window, so that a threshold is found early
+STREAM = 16  # a list without a bitmap is read through, rather than searched, when it has fewer postings than this times the documents to look up
+CHUNK = 64  # survivors located and then scored together, so that the memory they need is fetched together
+SMALLEST_GAIN = 1e-20  # of the largest one: keeps sums of float32 above zero
+
+# The types of a search's arguments: what is searched (rows, their order, ordinals (terms, segments)), how it is scored, what may be seen.
+_SEGMENTS = (READ_I64_2D, READ_I64, READ_I64_2D)
 _SCORING = (READ_F64, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INT, FLOAT)
-_SNAPSHOT = (READ_U64, INT, INT, INT)
-_POSTINGS = (READ_I64, READ_U32, READ_I64, READ_I64, READ_U32, READ_U32, READ_U16, READ_U8, READ_I64, READ_U32)
-_TIMES = (READ_I64, READ_I64, READ_I64, READ_I64)
-_OVERLAY = (READ_I64, READ_I64, READ_I64, READ_I64)
-_HEAP_AND_SCRATCH = (INT, INT, WRITE_F64, WRITE_I64, WRITE_I64, WRITE_F64, WRITE_I32)
-_SEGMENT = (READ_I64, *_SCORING, INT, INT, *_SNAPSHOT, *_POSTINGS, READ_U32, *_TIMES, READ_F64, FLOAT, *_OVERLAY, *_HEAP_AND_SCRATCH)
+_SNAPSHOT = (INT, INT, INT)
+_HEAP = (INT, WRITE_F64, WRITE_I64, WRITE_I64)
+_SCRATCH = (WRITE_F32, WRITE_U16, WRITE_F32)
 
 
 @numba.njit(cache=True, nogil=True)
-def _kth_best(
-    k: Any,
-    found: Any,
-    touched: Any,
-    accumulator: Any,
-    origin: Any,
-    created_at: Any,
-    expires_at: Any,
-    deleted_seq: Any,
-    deleted_at: Any,
-    superseded_seq: Any,
-    superseded_at: Any,
+def _largest(values: Any, size: Any, rank: Any) -> Any:
+    """The rank-th largest (1 is the first) of values[:size]."""
+    among = values[:size].copy()
+    wanted = size - rank
+    lo, hi = 0, size - 1
+    while lo < hi:
+        pivot = among[(lo + hi) >> 1]
+        i, j = lo, hi
+        while i <= j:
+            while among[i] < pivot:
+                i += 1
+            while among[j] > pivot:
+                j -= 1
+            if i <= j:
+                among[i], among[j] = among[j], among[i]
+                i += 1
+                j -= 1
+        if wanted <= j:
+            hi = j
+        elif wanted >= i:
+            lo = i
+        else:
+            break
+    return among[wanted]
+
+
+@numba.njit(cache=True, nogil=True)
+def _segment_reach(postings: Any, ordinals: Any, which: Any, gain: Any, reach: Any, first: Any, end: Any) -> Any:
+    """What a document of [first, end) can have of these terms at most: the sum of each term's best block."""
+    total = np.float32(0.0)
+    for i in range(len(gain)):
+        ordinal = ordinals[i, which]
+        if ordinal < 0 or gain[i] <= 0.0:
+            continue
+        best = np.float32(0.0)
+        for b in range(postings.term_block[ordinal], postings.term_block[ordinal + 1]):
+            start = np.int64(postings.block_window[b]) * WINDOW
+            if start < end and start + WINDOW > first:
+                best = max(best, reach_of_block(postings, b, reach))
+        total += gain[i] * best
+    return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _add(posting_doc: Any, posting_class: Any, start: Any, stop: Any, gain: Any, reach: Any, accumulator: Any, touched: Any, found: Any) -> Any:
+    """Add a list into the accumulator; returns how many documents are touched by now."""
+    for p in range(start, stop):
+        low = posting_doc[p]
+        so_far = accumulator[low]
+        touched[found] = low
+        found += 1 if so_far == 0.0 else 0
+        accumulator[low] = so_far + gain * reach[posting_class[p]]
+    return found
+
+
+@numba.njit(cache=True, nogil=True)
+def _add_to_touched(posting_doc: Any, posting_class: Any, start: Any, stop: Any, gain: Any, reach: Any, accumulator: Any) -> None:
+    """The same for a list that cannot lift a document over the threshold by itself: it adds to those that other lists touched."""
+    for p in range(start, stop):
+        low = posting_doc[p]
+        so_far = accumulator[low]
+        if so_far != 0.0:
+            accumulator[low] = so_far + gain * reach[posting_class[p]]
+
+
+@numba.njit(cache=True, nogil=True)
+def _walk(
+    rows: Any,
+    order: Any,
+    ordinals: Any,
+    gain: Any,
+    base: Any,
+    slope: Any,
+    recency_weight: Any,
+    tau_us: Any,
+    importance_weight: Any,
+    as_of_us: Any,
+    floor: Any,
     snapshot_seq: Any,
     expiry_now_us: Any,
     written_until_us: Any,
+    counted_seq: Any,
+    hopeful: Any,
+    size: Any,
+    heap_score: Any,
+    heap_seq: Any,
+    heap_ref: Any,
+    skipped: Any,
+    accumulator: Any,
+    touched: Any,
+    reached: Any,
 ) -> Any:
-    """The k-th largest of what the visible documents have accumulated, -inf where there are fewer: at least k documents will score as much, but for rounding.
+    """(the heap's new size, the highest hope that was used). Without a heap (length 0) it counts instead: the documents before (floor, counted_seq)."""
+    k = len(heap_score)
+    terms = len(gain)
+    unit = 0.0
+    for i in range(terms):
+        unit = max(unit, gain[i])
+    if unit <= 0.0:
+        return size, -np.inf
+    small = np.empty(terms, np.float32)
+    for i in range(terms):
+        small[i] = max(gain[i] / unit, SMALLEST_GAIN) if gain[i] > 0.0 else 0.0
+    slack = 1e-6 + 2.5e-7 * terms  # float32 sums of this many terms, in any order
+    above = np.float32(1.0 + slack)
+    hope = -np.inf
+    reach = np.empty(256, np.float32)
+    cursor, bitmap_at = np.empty(terms, np.int64), np.empty(terms, np.int64)
+    block_start, start, stop = np.empty(terms, np.int64), np.empty(terms, np.int64), np.empty(terms, np.int64)
+    by_bound, bound, weaker = np.empty(terms, np.int64), np.empty(terms, np.float32), np.empty(terms + 1, np.float32)
+    kept, place = np.empty(CHUNK, np.int64), np.empty((CHUNK, terms), np.int64)
+    total = np.int64(0)
+    for o in order:
+        total += rows[o, END] - rows[o, FIRST]
+    passed = np.int64(0)
+    looked = np.int64(0)  # how many documents had passed when a hope was last taken
+    slice_length = np.int64(FIRST_SLICE)
 
-    A heap of scores alone: with that of `heap.offer`, which moves three arrays, a search costs 5% more.
-    """
-    best = np.empty(k, np.float64)
-    size = 0
-    for c in range(found):
-        score = accumulator[touched[c]]
-        if size == k and score <= best[0]:
+    for o in order:
+        row = rows[o]
+        first, end = row[FIRST], row[END]
+        if first >= end:
             continue
-        d = origin + np.int64(touched[c])
-        if not visible(d, created_at, expires_at, deleted_seq, deleted_at, superseded_seq, superseded_at, snapshot_seq, expiry_now_us, written_until_us):
-            continue
-        if size < k:
-            i = size
-            size += 1
-            while i > 0 and score < best[(i - 1) >> 1]:
-                best[i] = best[(i - 1) >> 1]
-                i = (i - 1) >> 1
-        else:
-            i = 0
-            child = 1
-            while child < k:
-                if child + 1 < k and best[child + 1] < best[child]:
-                    child += 1
-                if best[child] >= score:
-                    break
-                best[i] = best[child]
-                i = child
-                child = 2 * i + 1
-        best[i] = score
-    return best[0] if size == k else -np.inf
+        postings, documents = postings_of(row), documents_of(row)
+        posting_doc, posting_class, bitmap, bitmap_rank = postings.posting_doc, postings.posting_class, postings.bitmap, postings.bitmap_rank
+        hides = row[NEWEST_CREATED] > written_until_us or len(documents.expires_at) > 0 or len(documents.deleted_seq) > 0
+        reach_of_classes(postings, base, slope, reach)
+        threshold = max(floor, hope)
+        if size == k and k > 0:
+            threshold = max(threshold, heap_score[0])
+        if len(order) > 1 and threshold > -np.inf:
+            extra = add_priors(0.0, documents.timestamp[end - 1], documents.largest_importance, as_of_us, recency_weight, tau_us, importance_weight)
+            if (_segment_reach(postings, ordinals, o, small, reach, first, end) + np.float32(extra / unit)) * above < threshold / unit:
+                skipped[o] = 1
+                passed += end - first
+                continue
+        for i in range(terms):
+            ordinal = ordinals[i, o]
+            cursor[i] = postings.term_block[ordinal] if ordinal >= 0 else 0
+            bitmap_at[i] = bitmap_start(postings, ordinal) if ordinal >= 0 else -1
+
+        position = first
+        while position < end:
+            window = position // WINDOW
+            origin = window * WINDOW
+            lo = position - origin
+            hi = min(np.int64(WINDOW), end - origin, lo + slice_length)
+            slice_length = min(2 * slice_length, np.int64(WINDOW))
+            position = origin + hi
+            threshold = max(floor, hope)
+            if size == k and k > 0:
+                threshold = max(threshold, heap_score[0])
+            needed = np.float32((threshold - abs(threshold) * slack) / unit) if threshold > -np.inf else np.float32(-np.inf)
+            extra64 = add_priors(0.0, documents.timestamp[origin + hi - 1], documents.largest_importance, as_of_us, recency_weight, tau_us, importance_weight)
+            extra = np.float32(extra64 / unit) * above
+
+            # The lists of this slice, the strongest last.
+            n = 0
+            for i in range(terms):
+                place_of_term = ordinals[i, o]
+                start[i] = stop[i] = 0
+                if place_of_term < 0 or small[i] == 0.0:
+                    continue
+                last = postings.term_block[place_of_term + 1]
+                while cursor[i] < last and postings.block_window[cursor[i]] < window:
+                    cursor[i] += 1
+                b = cursor[i]
+                if b == last or postings.block_window[b] != window:
+                    continue
+                p, q = np.int64(postings.block_posting[b]), np.int64(postings.block_posting[b + 1])
+                block_start[i] = p
+                if lo > 0:
+                    p = lower_bound(posting_doc, p, q, lo)
+                if hi < WINDOW:
+                    q = lower_bound(posting_doc, p, q, hi)
+                if p == q:
+                    continue
+                start[i], stop[i] = p, q
+                highest = small[i] * reach_of_block(postings, b, reach)
+                j = n
+                while j > 0 and bound[j - 1] > highest:
+                    bound[j], by_bound[j] = bound[j - 1], by_bound[j - 1]
+                    j -= 1
+                bound[j], by_bound[j] = highest, i
+                n += 1
+            weaker[0] = 0.0
+            for j in range(n):
+                weaker[j + 1] = weaker[j] + bound[j]
+            passed += hi - lo
+            if n == 0 or weaker[n] + extra < needed:
+                continue
+
+            rest = n
+            found = 0
+            while rest > 0 and weaker[rest] + extra >= needed:
+                rest -= 1
+                i = by_bound[rest]
+                found = _add(posting_doc, posting_class, start[i], stop[i], small[i], reach, accumulator, touched, found)
+            while rest > 0 and bitmap_at[by_bound[rest - 1]] < 0 and stop[by_bound[rest - 1]] - start[by_bound[rest - 1]] < STREAM * found:
+                rest -= 1
+                i = by_bound[rest]
+                _add_to_touched(posting_doc, posting_class, start[i], stop[i], small[i], reach, accumulator)
+
+            # Who can still reach the threshold, given which of the weaker terms are there.
+            survivors = 0
+            for c in range(found):
+                low = np.int64(touched[c])
+                most = accumulator[low]
+                accumulator[low] = 0.0
+                if most + weaker[rest] + extra < needed:
+                    continue
+                d = origin + low
+                if not passes(d, documents.filter):
+                    continue
+                j = rest
+                while j > 0 and most + weaker[j] + extra >= needed:
+                    j -= 1
+                    i = by_bound[j]
+                    if bitmap_at[i] >= 0:
+                        if (bitmap[bitmap_at[i] + (d >> 6)] >> np.uint64(d & 63)) & np.uint64(1):
+                            most += bound[j]
+                    else:
+                        p = lower_bound(posting_doc, start[i], stop[i], low)
+                        if p < stop[i] and posting_doc[p] == low:
+                            most += small[i] * reach[posting_class[p]]
+                if most + weaker[j] + extra >= needed:
+                    touched[survivors] = low
+                    reached[survivors] = most + extra
+                    survivors += 1
+                    prefetch(postings.length, d)
+
+            for chunk in range(0, survivors, CHUNK):
+                located = 0
+                for c in range(chunk, min(chunk + CHUNK, survivors)):
+                    if reached[c] < needed:
+                        continue
+                    low = np.int64(touched[c])
+                    d = origin + low
+                    if hides and not visible(
+                        d, documents.created_at, documents.expires_at, documents.deleted_seq, documents.deleted_at, documents.superseded_seq, documents.superseded_at,
+                        snapshot_seq, expiry_now_us, written_until_us,
+                    ):  # fmt: skip
+                        continue
+                    kept[located] = c
+                    for i in range(terms):
+                        p = np.int64(-1)
+                        if start[i] < stop[i]:
+                            if bitmap_at[i] >= 0:
+                                p = place_in_bitmap(bitmap, bitmap_rank, bitmap_at[i], d, block_start[i])
+                                if p >= 0:
+                                    prefetch(posting_class, p)
+                            else:
+                                p = lower_bound(posting_doc, start[i], stop[i], low)
+                                if p == stop[i] or posting_doc[p] != low:
+                                    p = np.int64(-1)
+                        place[located, i] = p
+                    located += 1
+                for j in range(located):
+                    if reached[kept[j]] < needed:
+                        continue
+                    d = origin + np.int64(touched[kept[j]])
+                    length = float(postings.length[d])
+                    score = 0.0
+                    for i in range(terms):
+                        if place[j, i] >= 0:
+                            score += exact_contribution(postings, place[j, i], gain[i], base, slope, length)
+                    of_document = documents.importance[d] if len(documents.importance) > 0 else 0.0
+                    score = add_priors(score, documents.timestamp[d], of_document, as_of_us, recency_weight, tau_us, importance_weight)
+                    if score < threshold:
+                        continue
+                    seq = documents.seq[d]
+                    if k == 0:
+                        size += 1 if score > floor or seq > counted_seq else 0
+                        continue
+                    size = offer(score, seq, np.int64(o) << 32 | d, size, heap_score, heap_seq, heap_ref)
+                    if size == k and heap_score[0] > threshold:
+                        threshold = heap_score[0]
+                        needed = np.float32((threshold - abs(threshold) * slack) / unit)
+
+            if hopeful and k > 0 and 4 * passed >= 5 * looked and passed < total:
+                looked = passed
+                expected = k * (passed / total)
+                rank = np.int64(expected + 4.0 * math.sqrt(expected)) + 2
+                if rank < k and rank <= size:
+                    hope = max(hope, _largest(heap_score, size, rank))
+    return size, hope
 
 
-@numba.njit([INT(*_SEGMENT)], cache=True)
-def search_segment(
-    # the query: one ordinal (-1: not in this segment) and gain a term, in the query's order
-    ordinal: Any,
+@numba.njit([INT(*_SEGMENTS, *_SCORING, *_SNAPSHOT, numba.boolean, *_HEAP, WRITE_I64, *_SCRATCH)], cache=True)
+def search(
+    rows: Any,
+    order: Any,
+    ordinals: Any,
     gain: Any,
     base: Any,
     slope: Any,
@@ -91,167 +366,164 @@ def search_segment(
     importance_weight: Any,
     as_of_us: Any,
     min_score: Any,
-    # which documents it may see
-    first_doc: Any,
-    end_doc: Any,
-    filter_words: Any,
     snapshot_seq: Any,
     expiry_now_us: Any,
     written_until_us: Any,
-    # the segment
-    term_block: Any,
-    block_window: Any,
-    block_posting: Any,
-    block_skyline: Any,
-    skyline_tf: Any,
-    skyline_length: Any,
-    posting_doc: Any,
-    posting_tf: Any,
-    overflow_posting: Any,
-    overflow_tf: Any,
-    doc_length: Any,
-    seq: Any,
-    timestamp: Any,
-    created_at: Any,
-    expires_at: Any,
-    importance: Any,
-    largest_importance: Any,
-    deleted_seq: Any,
-    deleted_at: Any,
-    superseded_seq: Any,
-    superseded_at: Any,
-    # the heap so far, and scratch: WINDOW zeros, and room for WINDOW documents
-    segment: Any,
+    hopeful: Any,
+    size: Any,
+    heap_score: Any,
+    heap_seq: Any,
+    heap_ref: Any,
+    skipped: Any,
+    accumulator: Any,
+    touched: Any,
+    reached: Any,
+) -> Any:
+    """Offer the documents of some segments to the heap of the k best so far; returns its new size.
+
+    `rows` (`kernels.rows`) are all segments', `order` int64 those to search, the most promising first; ordinals int64 (terms, segments): -1 where a term does not occur;
+    gain float64 (terms), in the query's order. A ref is segment << 32 | document. skipped[segment] becomes 1 where a segment could not reach the threshold. Scratch: WINDOW
+    zeros (left zero again), WINDOW + 1, WINDOW.
+    """
+    kept = min(size, len(heap_score))
+    score, seq, ref = heap_score[:kept].copy(), heap_seq[:kept].copy(), heap_ref[:kept].copy()
+    found, hope = _walk(
+        rows, order, ordinals, gain, base, slope, recency_weight, tau_us, importance_weight, as_of_us, min_score, snapshot_seq, expiry_now_us, written_until_us,
+        np.int64(0), hopeful, size, heap_score, heap_seq, heap_ref, skipped, accumulator, touched, reached,
+    )  # fmt: skip
+    if hope > -np.inf and (found < len(heap_score) or heap_score[0] < hope):
+        heap_score[:kept], heap_seq[:kept], heap_ref[:kept] = score, seq, ref
+        skipped[:] = 0
+        found, _ = _walk(
+            rows, order, ordinals, gain, base, slope, recency_weight, tau_us, importance_weight, as_of_us, min_score, snapshot_seq, expiry_now_us, written_until_us,
+            np.int64(0), False, size, heap_score, heap_seq, heap_ref, skipped, accumulator, touched, reached,
+        )  # fmt: skip
+    return found
+
+
+@numba.njit([INT(together((*_SEGMENTS, *_SCORING, *_SNAPSHOT, numba.boolean, *_HEAP, WRITE_I64, *_SCRATCH)))], cache=True, nogil=True)
+def search_long(arguments: Any) -> Any:
+    """`search`, its arguments in one tuple, without the GIL: for queries with so much to do that giving it away and getting it back is small beside it."""
+    return search(*arguments)
+
+
+@numba.njit(
+    [numba.void(*_SEGMENTS, READ_I64, *_SCORING, *_SNAPSHOT, numba.boolean, INT, INT, WRITE_I64, WRITE_F64_2D, WRITE_I64_2D, WRITE_I64_2D, *_SCRATCH)], cache=True, nogil=True
+)
+def search_many(
+    rows: Any,
+    order: Any,
+    ordinals: Any,
+    query_start: Any,
+    gain: Any,
+    base: Any,
+    slope: Any,
+    recency_weight: Any,
+    tau_us: Any,
+    importance_weight: Any,
+    as_of_us: Any,
+    min_score: Any,
+    snapshot_seq: Any,
+    expiry_now_us: Any,
+    written_until_us: Any,
+    hopeful: Any,
+    first_query: Any,
+    end_query: Any,
     size: Any,
     heap_score: Any,
     heap_seq: Any,
     heap_ref: Any,
     accumulator: Any,
     touched: Any,
+    reached: Any,
+) -> None:
+    """`search` for some queries, without the GIL. Query i has the terms query_start[i]..query_start[i + 1] - 1, and row i of the heaps, which end sorted."""
+    skipped = np.zeros(len(rows), np.int64)
+    for i in range(first_query, end_query):
+        a, b = query_start[i], query_start[i + 1]
+        size[i] = search(
+            rows, order, ordinals[a:b], gain[a:b], base, slope, recency_weight, tau_us, importance_weight, as_of_us, min_score, snapshot_seq, expiry_now_us, written_until_us,
+            hopeful, size[i], heap_score[i], heap_seq[i], heap_ref[i], skipped, accumulator, touched, reached,
+        )  # fmt: skip
+        sort_heap(size[i], heap_score[i], heap_seq[i], heap_ref[i])
+
+
+@numba.njit([INT(*_SEGMENTS, *_SCORING, *_SNAPSHOT, INT, *_SCRATCH)], cache=True, nogil=True)
+def count_before(
+    rows: Any,
+    order: Any,
+    ordinals: Any,
+    gain: Any,
+    base: Any,
+    slope: Any,
+    recency_weight: Any,
+    tau_us: Any,
+    importance_weight: Any,
+    as_of_us: Any,
+    score: Any,
+    snapshot_seq: Any,
+    expiry_now_us: Any,
+    written_until_us: Any,
+    seq: Any,
+    accumulator: Any,
+    touched: Any,
+    reached: Any,
 ) -> Any:
-    """Offer the segment's documents to the heap; returns its new size. `importance` may be empty (all 0), a ref is segment << 32 | document."""
-    terms = len(ordinal)
-    k = len(heap_score)
-    cursor = np.empty(terms, np.int64)
-    for i in range(terms):
-        cursor[i] = term_block[ordinal[i]] if ordinal[i] >= 0 else 0
-    active = np.empty(terms, np.int64)
-    start = np.empty(terms, np.int64)
-    stop = np.empty(terms, np.int64)
-    bound = np.empty(terms, np.float64)
-    weaker = np.empty(terms + 1, np.float64)
-
-    for window in range(first_doc // WINDOW, (end_doc + WINDOW - 1) // WINDOW):
-        origin = window * WINDOW
-        lo = max(0, first_doc - origin)
-        hi = min(WINDOW, end_doc - origin)
-        threshold = max(heap_score[0], min_score) if size == k else min_score
-        n = 0
-        total = 0.0
-        postings = np.int64(0)
-        for i in range(terms):
-            if ordinal[i] < 0 or gain[i] <= 0.0:
-                continue
-            last = term_block[ordinal[i] + 1]
-            while cursor[i] < last and block_window[cursor[i]] < window:
-                cursor[i] += 1
-            b = cursor[i]
-            if b == last or block_window[b] != window:
-                continue
-            p, q = block_posting[b], block_posting[b + 1]
-            if lo > 0:
-                p = lower_bound(posting_doc, p, q, lo)
-            if hi < WINDOW:
-                q = lower_bound(posting_doc, p, q, hi)
-            if p == q:
-                continue
-            active[n] = i
-            start[n] = p
-            stop[n] = q
-            bound[n] = block_bound(b, gain[i], base, slope, block_skyline, skyline_tf, skyline_length) * SLACK
-            total += bound[n]
-            postings += q - p
-            n += 1
-        if n == 0:
-            continue
-        # Documents are in time order, so the window's last one is its newest.
-        extra = add_priors(0.0, timestamp[origin + hi - 1], largest_importance, as_of_us, recency_weight, tau_us, importance_weight) * SLACK
-        if total + extra < threshold:
-            continue
-
-        # Lists are added strongest first, until those that are left cannot reach the threshold together: they are only probed. What k documents have reached so far raises the
-        # threshold on the way. (With at most k postings there is nothing to drop, and the query's own order saves scoring again.)
-        by_bound = np.argsort(bound[:n]) if postings > k else np.arange(n)[::-1].copy()
-        weaker[0] = 0.0
-        for j in range(n):
-            weaker[j + 1] = weaker[j] + bound[by_bound[j]]
-        found = 0
-        postings_left = postings
-        probed = n
-        while probed > 0 and weaker[probed] + extra >= threshold:
-            probed -= 1
-            a = by_bound[probed]
-            g = gain[active[a]]
-            for p in range(start[a], stop[a]):
-                low = np.int64(posting_doc[p])
-                d = origin + low
-                if not passes(d, filter_words):
-                    continue
-                if accumulator[low] == 0.0:
-                    touched[found] = low
-                    found += 1
-                tf = exact_tf(p, posting_tf, overflow_posting, overflow_tf)
-                accumulator[low] += contribution(g, float(tf), float(doc_length[d]), base, slope)
-            postings_left -= stop[a] - start[a]
-            if found > k and (probed == 0 or postings_left > found):
-                reached = _kth_best(
-                    k, found, touched, accumulator, origin,
-                    created_at, expires_at, deleted_seq, deleted_at, superseded_seq, superseded_at, snapshot_seq, expiry_now_us, written_until_us,
-                )  # fmt: skip
-                threshold = max(threshold, reached / SLACK)
-
-        floor = threshold
-        for c in range(found):
-            low = np.int64(touched[c])
-            score = accumulator[low]
-            accumulator[low] = 0.0
-            threshold = max(heap_score[0], floor) if size == k else floor
-            if score * SLACK + weaker[probed] + extra < threshold:
-                continue
-            d = origin + low
-            if not visible(d, created_at, expires_at, deleted_seq, deleted_at, superseded_seq, superseded_at, snapshot_seq, expiry_now_us, written_until_us):
-                continue
-            # Strongest first, until what is left cannot lift it over the threshold.
-            rest = probed
-            while rest > 0 and score * SLACK + weaker[rest] + extra >= threshold:
-                rest -= 1
-                a = by_bound[rest]
-                p = lower_bound(posting_doc, start[a], stop[a], low)
-                if p < stop[a] and posting_doc[p] == low:
-                    tf = exact_tf(p, posting_tf, overflow_posting, overflow_tf)
-                    score += contribution(gain[active[a]], float(tf), float(doc_length[d]), base, slope)
-            if score * SLACK + weaker[rest] + extra < threshold:
-                continue
-            if probed > 0 or postings > k:
-                score = 0.0
-                for a in range(n):
-                    p = lower_bound(posting_doc, start[a], stop[a], low)
-                    if p < stop[a] and posting_doc[p] == low:
-                        tf = exact_tf(p, posting_tf, overflow_posting, overflow_tf)
-                        score += contribution(gain[active[a]], float(tf), float(doc_length[d]), base, slope)
-            score = add_priors(score, timestamp[d], importance[d] if len(importance) > 0 else 0.0, as_of_us, recency_weight, tau_us, importance_weight)
-            if score >= threshold:
-                size = offer(score, seq[d], np.int64(segment) << 32 | d, size, heap_score, heap_seq, heap_ref)
-    return size
+    """How many of the documents come before (score, seq) in the order of `search`."""
+    nothing = np.empty(0, np.int64)
+    counted, _ = _walk(
+        rows, order, ordinals, gain, base, slope, recency_weight, tau_us, importance_weight, as_of_us, score, snapshot_seq, expiry_now_us, written_until_us,
+        seq, False, np.int64(0), np.empty(0, np.float64), nothing, nothing, np.zeros(len(rows), np.int64), accumulator, touched, reached,
+    )  # fmt: skip
+    return counted
 
 
-@numba.njit([INT(together(_SEGMENT))], cache=True, nogil=True)
-def search_long_segment(arguments: Any) -> Any:
-    """`search_segment`, its arguments in one tuple, without the GIL: for queries with so much to do that giving it away and getting it back is small beside it."""
-    return search_segment(*arguments)
+@numba.njit([numba.void(READ_I64_2D, INT, READ_I64_2D, READ_F64, FLOAT, FLOAT, READ_I64, WRITE_F64)], cache=True, nogil=True)
+def score_documents(rows: Any, which: Any, ordinals: Any, gain: Any, base: Any, slope: Any, docs: Any, out: Any) -> None:
+    """out[j] = what the terms give document docs[j] of segment `which`, by the canonical function; whether it may be seen is not asked."""
+    postings = postings_of(rows[which])
+    for j in range(len(docs)):
+        score = 0.0
+        length = float(postings.length[docs[j]])
+        for i in range(len(gain)):
+            if ordinals[i, which] >= 0:
+                p = find_posting(postings, ordinals[i, which], docs[j])
+                if p >= 0:
+                    score += exact_contribution(postings, p, gain[i], base, slope, length)
+        out[j] = score
 
 
-@numba.njit([INT(READ_I32, *_SCORING, INT, INT, INT, *_SNAPSHOT, READ_I32, READ_I32, READ_I32, READ_I64, *_TIMES, READ_F64, *_OVERLAY, *_HEAP_AND_SCRATCH)], cache=True)
+@numba.njit([numba.void(READ_I64_2D, READ_I64_2D, READ_F64, FLOAT, FLOAT, WRITE_F64)], cache=True, nogil=True)
+def reach_of_segments(rows: Any, ordinals: Any, gain: Any, base: Any, slope: Any, out: Any) -> None:
+    """out[s] = what no document in the range of segment s has more of from these terms (float64, in units of the score)."""
+    unit = 0.0
+    for i in range(len(gain)):
+        unit = max(unit, gain[i])
+    small = np.empty(len(gain), np.float32)
+    for i in range(len(gain)):
+        small[i] = max(gain[i] / unit, SMALLEST_GAIN) if gain[i] > 0.0 else 0.0
+    reach = np.empty(256, np.float32)
+    for s in range(len(rows)):
+        out[s] = 0.0
+        if unit > 0.0:
+            postings = postings_of(rows[s])
+            reach_of_classes(postings, base, slope, reach)
+            total = _segment_reach(postings, ordinals, s, small, reach, rows[s, FIRST], rows[s, END])
+            out[s] = float(total) * unit * (1.0 + 1e-6 + 2.5e-7 * len(gain))
+
+
+@numba.njit([INT(READ_I64_2D, INT, INT, INT)], cache=True)
+def term_tf(rows: Any, which: Any, ordinal: Any, doc: Any) -> Any:
+    """tf of a term in a document, 0 where it does not occur."""
+    postings = postings_of(rows[which])
+    p = find_posting(postings, ordinal, doc)
+    return exact_tf(postings, p) if p >= 0 else np.int64(0)
+
+
+@numba.njit(
+    [INT(READ_I32, *_SCORING, INT, INT, INT, READ_U64, *_SNAPSHOT, READ_I32, READ_I32, READ_I32, *[READ_I64] * 5, READ_F64, *[READ_I64] * 4, INT, *_HEAP, WRITE_F64, WRITE_I32)],
+    cache=True,
+)
 def search_buffer(
     head: Any,
     gain: Any,

@@ -6,9 +6,9 @@ Sections (N documents in time order, T terms by ascending hash, B blocks, P post
     seq timestamp created_at int64 (N) | expires_at int64 (N), importance float64 (N): only where some record has one | length uint32 (N)
     deleted_seq deleted_at superseded_seq superseded_at int64 (N): the overlay at the time of writing, only where some document has one
     term_hash uint64 (T) | term_start int64 (T+1) | term_data uint8 | term_block int64 (T+1)
-    block_window uint32 (B) | block_posting int64 (B+1) | block_skyline int64 (B+1)
-    posting_doc uint16 (P) | posting_tf uint8 (P) | overflow_posting int64, overflow_tf uint32: postings whose tf is 255 or more
-    skyline_tf skyline_length uint32
+    block_window uint16 (B) | block_posting uint32 (B+1) | block_skyline uint32 (B+1) | skyline uint8: per block the classes that no other one beats
+    posting_doc uint16 (P) | posting_class uint8 (P) | class_tf class_shortest uint32 (256) | overflow_posting overflow_tf uint32: the tf of the postings without a class
+    bitmap_term uint32 | bitmap uint64 | bitmap_rank uint16: of terms in more than one document of 64, whole blocks of 512 documents a term, and ranks of the blocks
     forward_start int64 (N+1) | forward uint8
     key_start uint64 (K+1) | key_data uint8 | key_posting int64 (K+1) | key_doc uint32
     id_hash uint64 (N, ascending) | id_doc uint32 (N)
@@ -26,6 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.kernels import invert
+from agentir_ray.kernels.classes import TFS
+from agentir_ray.lexical.classes import choose_classes
 from agentir_ray.lexical.stored import StoredFields
 from agentir_ray.lexical.strings import Strings, hashes, take_strings
 from agentir_ray.types import NEVER_US
@@ -33,6 +35,8 @@ from agentir_ray.types import NEVER_US
 Array = npt.NDArray[Any]
 T = TypeVar("T")
 FORMAT_VERSION = 1
+MAX_POSTINGS = 2**32 - 1
+MIN_BITMAP_DOCUMENTS = 2_048
 SPAN = 65_536  # documents of which one thread renames the terms
 OVERLAY = ("deleted_seq", "deleted_at", "superseded_seq", "superseded_at")
 
@@ -75,6 +79,7 @@ def build_sections(draft: Draft, pool: Executor | None = None) -> dict[str, Arra
         "live_documents": int(live.sum()),
         "live_length": int(length[live].sum()),
         "largest_importance": float(importance.max()) if documents else 0.0,
+        "newest_created": int(columns["created_at"].max()) if documents else 0,
     }
     sections: dict[str, Array] = {"meta": np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8)}
     for name in ("seq", "timestamp", "created_at"):
@@ -121,30 +126,41 @@ def _spans(documents: int) -> list[tuple[int, int]]:
 
 def _postings(draft: Draft, length: Array) -> Mapping[str, Array]:
     doc_start, term, tf = draft.doc_start, draft.term, draft.tf
+    if len(term) > MAX_POSTINGS:
+        raise ValueError(f"{len(term):,} postings do not fit into one segment, which holds {MAX_POSTINGS:,}; build several")
+    classes = choose_classes(doc_start, tf, length)
     term_block, block_window, block_posting = invert.list_blocks(doc_start, term, len(draft.terms))
-    posting_doc, posting_tf = np.empty(len(term), np.uint16), np.empty(len(term), np.uint8)
-    overflown = np.count_nonzero(tf >= invert.TF_LIMIT)
+    posting_doc, posting_class = np.empty(len(term), np.uint16), np.empty(len(term), np.uint8)
+    overflown = np.count_nonzero(tf >= TFS)
     overflow_posting, overflow_tf = np.empty(overflown, np.int64), np.empty(overflown, np.uint32)
-    invert.invert(doc_start, term, tf, term_block, block_posting, posting_doc, posting_tf, overflow_posting, overflow_tf)
+    invert.invert(doc_start, term, tf, length, classes.of, term_block, block_posting, posting_doc, posting_class, overflow_posting, overflow_tf)
     ascending = np.argsort(overflow_posting)
-    overflow_posting, overflow_tf = overflow_posting[ascending], overflow_tf[ascending]
-
-    room = int(np.minimum(np.diff(block_posting), invert.TF_LIMIT).sum())
     block_skyline = np.empty(len(block_posting), np.int64)
-    skyline_tf, skyline_length = np.empty(room, np.uint32), np.empty(room, np.uint32)
-    pairs = invert.skylines(block_window, block_posting, posting_doc, posting_tf, overflow_posting, overflow_tf, length, block_skyline, skyline_tf, skyline_length)
+    skyline = np.empty(int(np.minimum(np.diff(block_posting), TFS).sum()), np.uint8)
+    members = invert.skylines(block_posting, posting_class, classes.tf, classes.shortest, block_skyline, skyline)
     return {
         "term_block": term_block,
         "block_window": block_window,
-        "block_posting": block_posting,
-        "block_skyline": block_skyline,
+        "block_posting": block_posting.astype(np.uint32),
+        "block_skyline": block_skyline.astype(np.uint32),
+        "skyline": skyline[:members],
         "posting_doc": posting_doc,
-        "posting_tf": posting_tf,
-        "overflow_posting": overflow_posting,
-        "overflow_tf": overflow_tf,
-        "skyline_tf": skyline_tf[:pairs],
-        "skyline_length": skyline_length[:pairs],
+        "posting_class": posting_class,
+        "class_tf": classes.tf,
+        "class_shortest": classes.shortest,
+        "overflow_posting": overflow_posting[ascending].astype(np.uint32),
+        "overflow_tf": overflow_tf[ascending],
+        **dense_bitmaps(term_block, block_window, block_posting, posting_doc, len(doc_start) - 1),
     }
+
+
+def dense_bitmaps(term_block: Array, block_window: Array, block_posting: Array, posting_doc: Array, documents: int) -> dict[str, Array]:
+    """Bitmaps of the terms in more than one document of 64, none in a segment of few documents: a search among few postings is as fast."""
+    dense = np.flatnonzero(np.diff(block_posting[term_block]) * 64 > documents) if documents >= MIN_BITMAP_DOCUMENTS else np.empty(0, np.int64)
+    words = -(-documents // 512) * 8
+    bitmap, rank = np.zeros(len(dense) * words, np.uint64), np.zeros(len(dense) * words // 8, np.uint16)
+    invert.fill_bitmaps(dense, term_block, block_window, block_posting, posting_doc, words, bitmap, rank)
+    return {"bitmap_term": dense.astype(np.uint32), "bitmap": bitmap, "bitmap_rank": rank}
 
 
 def _forward(draft: Draft) -> Mapping[str, Array]:

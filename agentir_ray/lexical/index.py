@@ -7,6 +7,7 @@ it. It knows no log and no manifest: the engine tells it what was committed, and
 import itertools
 import threading
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from operator import add
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.kernels.bitmap import Words
+from agentir_ray.kernels.rows import WIDTH
 from agentir_ray.lexical.buffer import Buffer, BufferView
 from agentir_ray.lexical.document import IndexedDocument
 from agentir_ray.lexical.filters import EVERYTHING, Expression, evaluate
@@ -56,13 +58,16 @@ class Located(NamedTuple):
 class Snapshot(NamedTuple):
     """A consistent look at the index for one query.
 
-    `ordinals` and `changes` hold one entry a segment, `buffer_filters` one bitmap a buffer (empty: no filter). Empty buffers are left out.
+    `rows` int64 (segments, WIDTH) and `newest_first` (segments) are for the kernel (`kernels.rows`); ordinals int64 (terms, segments): -1 where a term does not occur.
+    `changes` holds one entry a segment, `buffer_filters` one bitmap a buffer (empty: no filter). Empty buffers are left out.
     """
 
     seq: int
     statistics: Statistics
     segments: tuple[Segment, ...]
-    ordinals: tuple[Array, ...]
+    rows: Array
+    newest_first: Array
+    ordinals: Array
     changes: tuple[Changes, ...]
     buffers: tuple[BufferView, ...]
     buffer_filters: tuple[Words, ...]
@@ -79,8 +84,18 @@ class _Directory:
         self._places: dict[str, tuple[int, ...]] = {} if before is None else before._places
         self._df: dict[str, int] = {}
 
-    def look_up(self, terms: Sequence[str]) -> tuple[tuple[Array, ...], list[int]]:
-        """Per segment the ordinals of the terms (int64, -1: not there), and per term its document frequency in all segments."""
+    @cached_property
+    def rows(self) -> Array:
+        """int64 (segments, WIDTH): what the kernel is told of the segments."""
+        return np.array([segment.row for segment in self.segments], np.int64).reshape(-1, WIDTH)
+
+    @cached_property
+    def newest_first(self) -> Array:
+        """The segments by their newest document, the newest first."""
+        return np.argsort([-segment.span_us[1] for segment in self.segments], kind="stable").astype(np.int64)
+
+    def look_up(self, terms: Sequence[str]) -> tuple[Array, list[int]]:
+        """Per term its ordinals in the segments (int64 (terms, segments), -1: not there), and its document frequency in all of them."""
         try:
             df = [self._df[term] for term in terms]
             places = [self._places[term] for term in terms]
@@ -88,12 +103,10 @@ class _Directory:
             places = self._find(terms)
             df = [sum(segment.document_frequency(t) for segment, t in zip(self.segments, place, strict=True) if t >= 0) for place in places]
             self._df.update(zip(terms, df, strict=True))
-        if len(self.segments) == 1:
-            return (np.array([place[0] for place in places], np.int64),), df
-        return tuple(np.array(places, np.int64).reshape(len(places), len(self.segments)).T.copy()), df
+        return np.array(places, np.int64).reshape(len(places), len(self.segments)), df
 
     def memory_bytes(self) -> int:
-        return len(self._places) * (KNOWN_TERM_BYTES + 8 * len(self.segments))
+        return len(self._places) * (KNOWN_TERM_BYTES + 8 * len(self.segments)) + 8 * WIDTH * len(self.segments)
 
     def _find(self, terms: Sequence[str]) -> list[tuple[int, ...]]:
         known = self._places
@@ -142,6 +155,7 @@ class Index:
         while True:
             directory = self._directory
             ordinals, df = directory.look_up(terms)
+            _ = directory.rows, directory.newest_first  # made before the lock is taken
             documents = length = 0
             views, filters = [], []
             with self.lock:
@@ -160,7 +174,8 @@ class Index:
                         views.append(view)
                         filters.append(NO_FILTER if expression is EVERYTHING else evaluate(expression, buffer))
                 seq = self.seq
-            return Snapshot(seq, Statistics(documents, length, tuple(df)), directory.segments, ordinals, changes, tuple(views), tuple(filters))
+            statistics = Statistics(documents, length, tuple(df))
+            return Snapshot(seq, statistics, directory.segments, directory.rows, directory.newest_first, ordinals, changes, tuple(views), tuple(filters))
 
     def find(self, id: str) -> list[Place]:
         """Every version of the record that was not erased, oldest first."""

@@ -10,17 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agentir_ray.kernels.bm25 import SLACK, add_priors, segment_bound
+from agentir_ray.kernels import topk
 from agentir_ray.kernels.heap import sort_heap
 from agentir_ray.kernels.invert import WINDOW
-from agentir_ray.kernels.topk import search_buffer, search_long_segment, search_segment
+from agentir_ray.kernels.rows import CHANGES, END, FILTER, FIRST, point_to
 from agentir_ray.lexical.filters import EVERYTHING, Expression
-from agentir_ray.lexical.index import NO_FILTER, Snapshot
+from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.query import Priors, Scoring
-from agentir_ray.lexical.segment import Segment
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US
 
-LONG_POSTINGS = 65_536  # some 0.2 ms of work; with less the GIL is kept, as getting it back beside a busy writer would cost more
+Array = npt.NDArray[Any]
+LONG_POSTINGS = 65_536  # some 0.1 ms of work; with less the GIL is kept, as getting it back beside a busy writer would cost more
 _local = threading.local()
 
 
@@ -46,10 +46,27 @@ class Found(NamedTuple):
 
 
 class TopK(NamedTuple):
-    found: list[Found]
+    """The answer, best first: score float64, seq int64, and ref int64 = part << 32 | document, one each a document; and how many parts were searched, or not."""
+
+    score: Array
+    seq: Array
+    ref: Array
     searched: int
     skipped_by_bound: int
     not_searched: int
+
+    @property
+    def found(self) -> list[Found]:
+        """The same as a list."""
+        score, seq, ref = self.score.tolist(), self.seq.tolist(), self.ref.tolist()
+        return [Found(score[j], seq[j], ref[j] >> 32, ref[j] & 0xFFFFFFFF) for j in range(len(score))]
+
+
+class Look(NamedTuple):
+    """What of the segments a query may see: the rows for the kernel, and what they point to beside the snapshot's own arrays."""
+
+    rows: Array
+    held: list[Array]
 
 
 def top_k(
@@ -64,69 +81,88 @@ def top_k(
 ) -> TopK:
     """The k best visible documents, best first, equal scores newer first; k >= 1. `expired` is asked before each part whether the time is up."""
     heap = np.empty(k, np.float64), np.empty(k, np.int64), np.empty(k, np.int64)
-    scratch = _scratch(max([WINDOW, *(view.documents for view in snapshot.buffers)]))
-    query = scoring.gain, scoring.base, scoring.slope, priors.recency_weight, priors.tau_us, priors.importance_weight, visibility.as_of_us, min_score
+    query = scoring_arguments(scoring, priors, visibility, min_score)
     times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
-    size = searched = skipped = 0
     segments = len(snapshot.segments)
+    size = search_buffers(snapshot, None, query, visibility, 0, heap)
+    searched, not_searched = len(snapshot.buffers), 0
+    skipped = np.zeros(segments, np.int64)
+    if segments:
+        kernel = _search_long if sum(snapshot.statistics.df) > LONG_POSTINGS else topk.search
+        hopeful = expression is EVERYTHING and priors.recency_weight == 0.0  # else the documents seen so far are no fair sample
+        look = None
+        order = snapshot.newest_first
+        for part in (order,) if expired is None else (order[i : i + 1] for i in range(segments)):
+            if expired is not None and expired():
+                not_searched += len(part)
+                continue
+            look = look or look_at(snapshot, visibility, expression)
+            arguments: tuple[Any, ...] = look.rows, part, snapshot.ordinals, *query, *times, hopeful, size, *heap, skipped, *scratch()
+            size = kernel(*arguments)
+            searched += len(part)
+    sort_heap(size, *heap)
+    passed_over = int(skipped.sum())
+    score, seq, ref = (values[:size] for values in heap)
+    return TopK(score, seq, ref, searched - passed_over, passed_over, not_searched)
 
+
+def _search_long(*arguments: Any) -> int:
+    size: int = topk.search_long(arguments)
+    return size
+
+
+def scoring_arguments(scoring: Scoring, priors: Priors, visibility: Visibility, min_score: float) -> tuple[Any, ...]:
+    return scoring.gain, scoring.base, scoring.slope, priors.recency_weight, priors.tau_us, priors.importance_weight, visibility.as_of_us, min_score
+
+
+def search_buffers(snapshot: Snapshot, chosen: Array | None, query: tuple[Any, ...], visibility: Visibility, size: int, heap: tuple[Array, Array, Array]) -> int:
+    """Offer the buffers' documents to the heap; returns its new size. `chosen` are the places of the query's terms among the snapshot's, None: all, in order."""
+    times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
     for i in reversed(range(len(snapshot.buffers))):
         view = snapshot.buffers[i]
-        if view.documents:
-            arguments: tuple[Any, ...] = (
-                view.head, *query, view.documents, visibility.since_us, visibility.until_us, snapshot.buffer_filters[i], *times,
-                view.posting_doc, view.posting_tf, view.posting_next, view.length, view.seq, view.timestamp, view.created_at, view.expires_at, view.importance,
-                *view.changes, segments + i, size, *heap, *scratch,
-            )  # fmt: skip
-            size = search_buffer(*arguments)
-            searched += 1
-
-    is_long = sum(snapshot.statistics.df) > LONG_POSTINGS
-    not_searched = 0
-    newest_first = sorted(range(segments), key=lambda i: -snapshot.segments[i].span_us[1]) if segments > 1 else range(segments)
-    for i in newest_first:
-        if expired is not None and expired():
-            not_searched += 1
-            continue
-        segment, ordinal = snapshot.segments[i], snapshot.ordinals[i]
-        first, end = _time_range(segment, visibility)
-        if first == end or (expression is not EVERYTHING and ordinal.max(initial=-1) < 0):
-            searched += 1
-            continue
-        # A lone segment is as fast read as bounded: the kernel bounds each window.
-        if size == k and segments > 1 and _reach(segment, ordinal, scoring, priors, visibility, first, end) < heap[0][0]:
-            skipped += 1
-            continue
-        words = NO_FILTER if expression is EVERYTHING else segment.passing(expression)
-        arguments = (ordinal, *query, first, end, words, *times, *segment.searched, segment.largest_importance, *snapshot.changes[i], i, size, *heap, *scratch)
-        size = search_long_segment(arguments) if is_long else search_segment(*arguments)
-        searched += 1
-
-    sort_heap(size, *heap)
-    score, seq, ref = (values[:size].tolist() for values in heap)
-    return TopK([Found(score[j], seq[j], ref[j] >> 32, ref[j] & 0xFFFFFFFF) for j in range(size)], searched, skipped, not_searched)
+        head = view.head if chosen is None else view.head[chosen]
+        arguments: tuple[Any, ...] = (
+            head, *query, view.documents, visibility.since_us, visibility.until_us, snapshot.buffer_filters[i], *times,
+            view.posting_doc, view.posting_tf, view.posting_next, view.length, view.seq, view.timestamp, view.created_at, view.expires_at, view.importance,
+            *view.changes, len(snapshot.segments) + i, size, *heap, *_buffer_scratch(view.documents),
+        )  # fmt: skip
+        size = topk.search_buffer(*arguments)
+    return size
 
 
-def _time_range(segment: Segment, visibility: Visibility) -> tuple[int, int]:
-    if visibility.since_us == MIN_TIME_US and visibility.until_us == MAX_TIME_US:
-        return 0, segment.documents
-    first, end = segment.time_range(visibility.since_us, visibility.until_us)
-    return first, max(first, end)
+def look_at(snapshot: Snapshot, visibility: Visibility, expression: Expression = EVERYTHING) -> Look:
+    """The rows of the snapshot's segments, narrowed to what a query may see."""
+    all_times = visibility.since_us == MIN_TIME_US and visibility.until_us == MAX_TIME_US
+    if all_times and expression is EVERYTHING and not any(len(changes.deleted_seq) for changes in snapshot.changes):
+        return Look(snapshot.rows, [])
+    rows, held = snapshot.rows.copy(), []
+    for i, segment in enumerate(snapshot.segments):
+        if not all_times:
+            first, end = segment.time_range(visibility.since_us, visibility.until_us)
+            rows[i, FIRST], rows[i, END] = first, max(first, end)
+        for j, column in enumerate(snapshot.changes[i]):
+            point_to(rows[i], CHANGES + 2 * j, column)
+        if expression is not EVERYTHING:
+            if rows[i, FIRST] == rows[i, END] or snapshot.ordinals[:, i].max(initial=-1) < 0:
+                rows[i, END] = rows[i, FIRST]  # nothing is there to be filtered
+                continue
+            words = segment.passing(expression)
+            held.append(words)
+            point_to(rows[i], FILTER, words)
+    return Look(rows, held)
 
 
-def _reach(segment: Segment, ordinal: npt.NDArray[np.int64], scoring: Scoring, priors: Priors, visibility: Visibility, first: int, end: int) -> float:
-    """What the segment can reach at most for this query."""
-    block, window, _, skyline, skyline_tf, skyline_length = segment.searched[:6]
-    bound = segment_bound(ordinal, scoring.gain, scoring.base, scoring.slope, first, end, block, window, skyline, skyline_tf, skyline_length)
-    extra = add_priors(
-        0.0, int(segment.array("timestamp")[end - 1]), segment.largest_importance, visibility.as_of_us, priors.recency_weight, priors.tau_us, priors.importance_weight
-    )
-    return float(bound + extra * SLACK)
+def scratch() -> tuple[Any, ...]:
+    """This thread's accumulator, always left zero, and its lists of touched and of surviving documents."""
+    arrays: tuple[Any, ...] | None = getattr(_local, "scratch", None)
+    if arrays is None:
+        arrays = _local.scratch = np.zeros(WINDOW, np.float32), np.empty(WINDOW + 1, np.uint16), np.empty(WINDOW, np.float32)
+    return arrays
 
 
-def _scratch(documents: int) -> tuple[Any, Any]:
-    """This thread's accumulator, always left zero, and its list of touched documents."""
-    scratch: tuple[Any, Any] | None = getattr(_local, "scratch", None)
-    if scratch is None or len(scratch[0]) < documents:
-        scratch = _local.scratch = np.zeros(documents, np.float64), np.empty(documents, np.int32)
-    return scratch
+def _buffer_scratch(documents: int) -> tuple[Any, Any]:
+    arrays: tuple[Any, Any] | None = getattr(_local, "buffer_scratch", None)
+    if arrays is None or len(arrays[0]) < documents:
+        room = max(4_096, 2 * documents)
+        arrays = _local.buffer_scratch = np.zeros(room, np.float64), np.empty(room, np.int32)
+    return arrays

@@ -16,9 +16,10 @@ import numpy.typing as npt
 
 from agentir_ray.errors import DamagedError, FormatError
 from agentir_ray.kernels.bitmap import Words
-from agentir_ray.kernels.bm25 import term_tf
 from agentir_ray.kernels.hashing import find_strings
 from agentir_ray.kernels.invert import subtract_terms
+from agentir_ray.kernels.rows import BM25, make_row
+from agentir_ray.kernels.topk import term_tf
 from agentir_ray.lexical.buffer import SUPERSEDES_SOME
 from agentir_ray.lexical.builder import FORMAT_VERSION, OVERLAY
 from agentir_ray.lexical.cache import SegmentCache
@@ -32,8 +33,8 @@ from agentir_ray.types import NEVER_US
 
 Array = npt.NDArray[Any]
 _SEARCHED = (
-    "term_block", "block_window", "block_posting", "block_skyline", "skyline_tf", "skyline_length", "posting_doc", "posting_tf", "overflow_posting", "overflow_tf",
-    "length", "seq", "timestamp", "created_at", "expires_at", "importance",
+    "term_block", "block_window", "block_posting", "block_skyline", "skyline", "posting_doc", "posting_class", "class_tf", "class_shortest", "overflow_posting", "overflow_tf",
+    "bitmap_term", "bitmap", "bitmap_rank", "length", "seq", "timestamp", "created_at", "expires_at", "importance",
 )  # fmt: skip
 OPEN_BYTES = 16_384  # an open file's table and one array a section
 MAX_KEY_BYTES = 1_024  # a filter with longer operands is evaluated anew each time rather than kept as a key beside its bitmap
@@ -68,6 +69,7 @@ class Segment:
             self.live_documents: int = meta["live_documents"]
             self.live_length: int = meta["live_length"]
             self.largest_importance: float = meta["largest_importance"]
+            self.newest_created_us: int = meta["newest_created"]
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedError(f"{path} has unreadable metadata ({error}); it is rebuilt from the log when the store is opened for writing") from error
         self.bytes = self._file.length_bytes
@@ -99,12 +101,16 @@ class Segment:
         """Check and map every section now, so that no search has to at its first touch."""
         for name in self._file.names():
             self._file.array(name)
-        _ = self.searched, self.terms, self.stored_fields, self.span_us
+        _ = self.row, self.terms, self.stored_fields, self.span_us
 
     @cached_property
-    def searched(self) -> tuple[Any, ...]:
-        """The arrays that the top-k kernel reads, in its order."""
-        return tuple(self.array(name) for name in _SEARCHED)
+    def _row_arrays(self) -> dict[str, Array]:
+        return {name: self.array(name) for name in _SEARCHED} | {"numbers": np.array([self.largest_importance, 1.0])}
+
+    @cached_property
+    def row(self) -> Array:
+        """What the top-k kernel is told of this segment (`kernels.rows`); valid as long as the segment is held."""
+        return make_row(self._row_arrays, BM25, self.newest_created_us, self.documents)
 
     # Terms.
 
@@ -127,8 +133,7 @@ class Segment:
         return df - int(self._dead_df[ordinal]) if self._dead_df is not None else df
 
     def tf(self, ordinal: int, doc: int) -> int:
-        block, window, posting, _, _, _, posting_doc, posting_tf, overflow, overflow_tf = self.searched[:10]
-        return int(term_tf(ordinal, doc, block, window, posting, posting_doc, posting_tf, overflow, overflow_tf)) if ordinal >= 0 else 0
+        return int(term_tf(self.row[np.newaxis], 0, ordinal, doc)) if ordinal >= 0 else 0
 
     # Documents.
 
