@@ -66,6 +66,12 @@ def inverse_document_frequency(documents: int, df: int) -> float:
     return math.log(1.0 + (documents - df + 0.5) / (df + 0.5))
 
 
+def inverse_document_frequencies(documents: int, df: npt.NDArray[np.int64]) -> Float64s:
+    """`inverse_document_frequency` of many terms, to the last bit: numpy's logarithm may differ from `math.log` in it."""
+    odds: Float64s = (documents - df + 0.5) / (df + 0.5)
+    return np.fromiter(map(math.log, (1.0 + odds).tolist()), np.float64, len(df))
+
+
 def scoring(query: Query, statistics: Statistics, bm25: Bm25) -> Scoring:
     gain = [weight * inverse_document_frequency(statistics.documents, df) * (bm25.k1 + 1.0) for weight, df in zip(query.weights, statistics.df, strict=True)]
     return Scoring(np.array(gain, np.float64), bm25.k1 * (1.0 - bm25.b), bm25.k1 * bm25.b / statistics.average_length)

@@ -5,8 +5,6 @@ A query is timed from its terms: what `parse_query` does with a text is the anal
 
 import hashlib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +18,7 @@ from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.query import Bm25, Query, scoring
 from agentir_ray.lexical.search import TopK, Visibility, top_k
+from agentir_ray.lexical.search_many import TopKMany, top_k_many
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.stored import pack_stored
 from agentir_ray.lexical.strings import hashes, pack_strings, take_strings
@@ -38,7 +37,8 @@ _MINUTE_US = 60_000_000
 def format_hash() -> str:
     """Changes with the code that makes a segment, so that a cached one is never of an older format."""
     root = Path(agentir_ray.__file__).parent
-    sources = [root / "sections.py", root / "lexical" / "builder.py", *sorted((root / "kernels").glob("invert*.py")), *sorted((root / "kernels").glob("build*.py"))]
+    named = ["sections.py", "lexical/builder.py", "lexical/classes.py", "kernels/classes.py"]
+    sources = [*(root / name for name in named), *sorted((root / "kernels").glob("invert*.py")), *sorted((root / "kernels").glob("build*.py"))]
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:8]
 
 
@@ -67,9 +67,8 @@ class Ours:
         snapshot = self.index.snapshot(query.terms)
         return top_k(snapshot, scoring(query, snapshot.statistics, Bm25()), k, Visibility(NEVER_US - 1))
 
-    def search_many(self, queries: Sequence[Query], k: int, threads: int) -> list[TopK]:
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(partial(self.search, k=k), queries))
+    def search_many(self, queries: Sequence[Query], k: int, threads: int) -> TopKMany:
+        return top_k_many(self.index, queries, k, Visibility(NEVER_US - 1), threads=threads)
 
     def close(self) -> None:
         self.__dict__.pop("index", None)
