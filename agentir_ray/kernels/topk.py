@@ -7,8 +7,9 @@ Segments are read in slices, at most a window each. In a slice, the lists of the
 are left cannot lift a document over it by themselves, so only documents touched so far are looked up in them: first whether they are there at all (a bit), which drops most,
 then where, to score the rest. All that is added on the way is float32, in units of the largest gain, from what the classes of postings can reach at most.
 
-Two thresholds start the search: the caller's, and, where documents seen so far are a fair sample, a hope: a score that more than k of all documents should reach, from how many of
-those seen do. A hope that failed shows (fewer than k reached it); the search is then repeated without.
+Three thresholds start the search: the caller's; what the k-th best posting of a single term is worth at least (`best_worth`); and, where the documents seen so far are a fair
+sample, a hope: a score that more than k of all documents should reach, from how many of those seen do. A hope that failed shows (fewer than k reached it); the search is then
+repeated without.
 """
 
 import math
@@ -18,6 +19,7 @@ import numba
 import numpy as np
 
 from agentir_ray.kernels.bm25 import add_priors, contribution
+from agentir_ray.kernels.classes import RANKS
 from agentir_ray.kernels.heap import offer, sort_heap
 from agentir_ray.kernels.invert import WINDOW
 from agentir_ray.kernels.memory import prefetch
@@ -31,7 +33,7 @@ from agentir_ray.kernels.postings import (
     reach_of_block,
     reach_of_classes,
 )  # fmt: skip
-from agentir_ray.kernels.rows import END, FIRST, NEWEST_CREATED, documents_of, postings_of
+from agentir_ray.kernels.rows import BM25, END, FIRST, HIDDEN, NEWEST_CREATED, documents_of, postings_of
 from agentir_ray.kernels.signatures import (
     FLOAT,
     INT,
@@ -52,7 +54,7 @@ from agentir_ray.kernels.signatures import (
 from agentir_ray.kernels.visible import passes, visible
 
 FIRST_SLICE = 4_096  # documents; each slice is twice the one before, up to a window, so that a threshold is found early
-STREAM = 16  # a list without a bitmap is read through, rather than searched, when it has fewer postings than this times the documents to look up
+STREAM = 64  # a list without a bitmap is read through, rather than searched, when it has fewer postings than this times the documents to look up
 CHUNK = 64  # survivors located and then scored together, so that the memory they need is fetched together
 SMALLEST_GAIN = 1e-20  # of the largest one: keeps sums of float32 above zero
 
@@ -106,6 +108,36 @@ def _segment_reach(postings: Any, ordinals: Any, which: Any, gain: Any, reach: A
                 best = max(best, reach_of_block(postings, b, reach))
         total += gain[i] * best
     return total
+
+
+@numba.njit(cache=True, nogil=True)
+def _first_threshold(rows: Any, order: Any, ordinals: Any, gain: Any, base: Any, slope: Any, written_until_us: Any, k: Any) -> Any:
+    """A score that k documents have at least, -inf where none is known.
+
+    `best_worth` was taken at other statistics: tf / (tf + norm) shrinks by the growth of the norm at most. The hidden documents may all be among the best.
+    """
+    best = -np.inf
+    for o in order:
+        row = rows[o]
+        postings, documents = postings_of(row), documents_of(row)
+        if postings.kind != BM25 or row[NEWEST_CREATED] > written_until_us or len(documents.expires_at) > 0:
+            continue
+        r = 0
+        while r < len(RANKS) and RANKS[r] < k + row[HIDDEN]:
+            r += 1
+        if r == len(RANKS):
+            continue
+        kept = 1.0 - 1e-9
+        if base > postings.sealed_base:
+            kept = min(kept, kept * (postings.sealed_base / base))
+        if slope > postings.sealed_slope:
+            kept = min(kept, (1.0 - 1e-9) * (postings.sealed_slope / slope))
+        for i in range(len(gain)):
+            if ordinals[i, o] >= 0 and gain[i] > 0.0:
+                worth = postings.best_worth[len(RANKS) * ordinals[i, o] + r]
+                if worth > 0:
+                    best = max(best, gain[i] * (worth / 255.0) * kept)
+    return best
 
 
 @numba.njit(cache=True, nogil=True)
@@ -170,6 +202,7 @@ def _walk(
         small[i] = max(gain[i] / unit, SMALLEST_GAIN) if gain[i] > 0.0 else 0.0
     slack = 1e-6 + 2.5e-7 * terms  # float32 sums of this many terms, in any order
     above = np.float32(1.0 + slack)
+    least = floor if k == 0 else max(floor, _first_threshold(rows, order, ordinals, gain, base, slope, written_until_us, k))
     hope = -np.inf
     reach = np.empty(256, np.float32)
     cursor, bitmap_at = np.empty(terms, np.int64), np.empty(terms, np.int64)
@@ -192,7 +225,7 @@ def _walk(
         posting_doc, posting_class, bitmap, bitmap_rank = postings.posting_doc, postings.posting_class, postings.bitmap, postings.bitmap_rank
         hides = row[NEWEST_CREATED] > written_until_us or len(documents.expires_at) > 0 or len(documents.deleted_seq) > 0
         reach_of_classes(postings, base, slope, reach)
-        threshold = max(floor, hope)
+        threshold = max(least, hope)
         if size == k and k > 0:
             threshold = max(threshold, heap_score[0])
         if len(order) > 1 and threshold > -np.inf:
@@ -214,7 +247,7 @@ def _walk(
             hi = min(np.int64(WINDOW), end - origin, lo + slice_length)
             slice_length = min(2 * slice_length, np.int64(WINDOW))
             position = origin + hi
-            threshold = max(floor, hope)
+            threshold = max(least, hope)
             if size == k and k > 0:
                 threshold = max(threshold, heap_score[0])
             needed = np.float32((threshold - abs(threshold) * slack) / unit) if threshold > -np.inf else np.float32(-np.inf)

@@ -8,6 +8,7 @@ Sections (N documents in time order, T terms by ascending hash, B blocks, P post
     term_hash uint64 (T) | term_start int64 (T+1) | term_data uint8 | term_block int64 (T+1)
     block_window uint16 (B) | block_posting uint32 (B+1) | block_skyline uint32 (B+1) | skyline uint8: per block the classes that no other one beats
     posting_doc uint16 (P) | posting_class uint8 (P) | class_tf class_shortest uint32 (256) | overflow_posting overflow_tf uint32: the tf of the postings without a class
+    best_worth uint8 (3T): what a term's tenth, hundredth and thousandth best posting is worth at least, in 255ths of its gain, at the default k1 and b and the average length here
     bitmap_term uint32 | bitmap uint64 | bitmap_rank uint16: of terms in more than one document of 64, whole blocks of 512 documents a term, and ranks of the blocks
     forward_start int64 (N+1) | forward uint8
     key_start uint64 (K+1) | key_data uint8 | key_posting int64 (K+1) | key_doc uint32
@@ -26,8 +27,9 @@ import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.kernels import invert
-from agentir_ray.kernels.classes import TFS
+from agentir_ray.kernels.classes import TFS, best_worth
 from agentir_ray.lexical.classes import choose_classes
+from agentir_ray.lexical.query import Bm25
 from agentir_ray.lexical.stored import StoredFields
 from agentir_ray.lexical.strings import Strings, hashes, take_strings
 from agentir_ray.types import NEVER_US
@@ -137,6 +139,11 @@ def _postings(draft: Draft, length: Array) -> Mapping[str, Array]:
     ascending = np.argsort(overflow_posting)
     block_skyline = np.empty(len(block_posting), np.int64)
     skyline = np.empty(int(np.minimum(np.diff(block_posting), TFS).sum()), np.uint8)
+    average = float(length.mean()) if length.any() else 1.0
+    bm25 = Bm25()
+    worth = classes.least_worth(bm25.k1 * (1.0 - bm25.b), bm25.k1 * bm25.b / average)
+    best = np.zeros(3 * (len(term_block) - 1), np.uint8)
+    best_worth(term_block, block_posting, posting_class, np.argsort(worth)[::-1].astype(np.uint8), worth, best)
     members = invert.skylines(block_posting, posting_class, classes.tf, classes.shortest, block_skyline, skyline)
     return {
         "term_block": term_block,
@@ -148,6 +155,7 @@ def _postings(draft: Draft, length: Array) -> Mapping[str, Array]:
         "posting_class": posting_class,
         "class_tf": classes.tf,
         "class_shortest": classes.shortest,
+        "best_worth": best,
         "overflow_posting": overflow_posting[ascending].astype(np.uint32),
         "overflow_tf": overflow_tf[ascending],
         **dense_bitmaps(term_block, block_window, block_posting, posting_doc, len(doc_start) - 1),

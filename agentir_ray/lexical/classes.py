@@ -16,14 +16,23 @@ Array = npt.NDArray[Any]
 
 
 class Classes(NamedTuple):
-    """tf, shortest uint32 (256): of each class, ascending by tf and descending by length; `of` uint8 (TFS * LENGTHS): the class of each pair.
+    """tf, shortest, longest uint32 (256): of each class, ascending by tf and descending by length; `of` uint8 (TFS * LENGTHS): the class of each pair.
 
-    Class `ESCAPE` holds the rest: its tf is the largest there is (0: it is empty), its length the smallest.
+    Class `ESCAPE` holds the rest: its tf is the largest there is (0: it is empty), its lengths the smallest and the largest.
     """
 
     tf: Array
     shortest: Array
+    longest: Array
     of: Array
+
+    def least_worth(self, base: float, slope: float) -> Array:
+        """uint8 (256): tf / (tf + base + slope * length) of each class, in 255ths, rounded down: no posting of the class is worth less."""
+        tf = self.tf.astype(np.float64)
+        tf[ESCAPE] = min(tf[ESCAPE], TFS)
+        norm = base + slope * self.longest
+        worth: Array = np.floor(255 * np.divide(tf, tf + norm, out=np.zeros(256), where=tf > 0)).astype(np.uint8)
+        return worth
 
 
 def choose_classes(doc_start: Array, tf: Array, length: Array) -> Classes:
@@ -37,7 +46,8 @@ def choose_classes(doc_start: Array, tf: Array, length: Array) -> Classes:
         root = np.sqrt(by_tf.sum(axis=1))
         share = root / root.sum() * (ESCAPE - TFS)
         lengths = [_levels(row, found, max(1, int(levels))) if len(found) else found for row, found, levels in zip(by_tf, lengths, share, strict=True)]
-    class_tf, shortest = np.zeros(256, np.uint32), np.zeros(256, np.uint32)
+    class_tf, shortest, longest = np.zeros(256, np.uint32), np.zeros(256, np.uint32), np.zeros(256, np.uint32)
+    longest_of_all = int(length.max(initial=0))
     of = np.full((TFS, LENGTHS), ESCAPE, np.uint8)
     number = 0
     for f in range(1, TFS):
@@ -47,10 +57,12 @@ def choose_classes(doc_start: Array, tf: Array, length: Array) -> Classes:
             of[f] = number + len(starts) - 1 - np.maximum(level, 0)
             class_tf[number : number + len(starts)] = f
             shortest[number : number + len(starts)] = starts[::-1]
+            longest[number] = longest_of_all
+            longest[number + 1 : number + len(starts)] = starts[:0:-1] - 1
             number += len(starts)
     if len(tf) and tf.max() >= TFS:
-        class_tf[ESCAPE], shortest[ESCAPE] = tf.max(), length.min()
-    return Classes(class_tf, shortest, of.reshape(-1))
+        class_tf[ESCAPE], shortest[ESCAPE], longest[ESCAPE] = tf.max(), length.min(), longest_of_all
+    return Classes(class_tf, shortest, longest, of.reshape(-1))
 
 
 def _levels(counts: Array, found: Array, levels: int) -> Array:

@@ -42,6 +42,7 @@ class Overlay:
         self.now = _NO_CHANGES if written is None else Changes(*(np.array(column) for column in written))
         self._viewed = False
         self._changed: set[int] = set()
+        self._changed_before = 0 if written is None else int(np.any([column != NEVER_US for column in self.now], axis=0).sum())
 
     @property
     def deleted_seq(self) -> Array:
@@ -58,6 +59,11 @@ class Overlay:
     @property
     def superseded_at(self) -> Array:
         return self.now.superseded_at
+
+    @property
+    def changed_at_most(self) -> int:
+        """No more documents than this are deleted or superseded, now or in any view taken before."""
+        return self._changed_before + len(self._changed)
 
     @property
     def nbytes(self) -> int:

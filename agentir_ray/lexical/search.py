@@ -13,7 +13,7 @@ import numpy.typing as npt
 from agentir_ray.kernels import topk
 from agentir_ray.kernels.heap import sort_heap
 from agentir_ray.kernels.invert import WINDOW
-from agentir_ray.kernels.rows import CHANGES, END, FILTER, FIRST, point_to
+from agentir_ray.kernels.rows import CHANGES, END, FILTER, FIRST, HIDDEN, UNKNOWN, point_to
 from agentir_ray.lexical.filters import EVERYTHING, Expression
 from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.query import Priors, Scoring
@@ -139,7 +139,8 @@ def look_at(snapshot: Snapshot, visibility: Visibility, expression: Expression =
     for i, segment in enumerate(snapshot.segments):
         if not all_times:
             first, end = segment.time_range(visibility.since_us, visibility.until_us)
-            rows[i, FIRST], rows[i, END] = first, max(first, end)
+            rows[i, FIRST], rows[i, END], rows[i, HIDDEN] = first, max(first, end), UNKNOWN
+        rows[i, HIDDEN] += segment.overlay.changed_at_most
         for j, column in enumerate(snapshot.changes[i]):
             point_to(rows[i], CHANGES + 2 * j, column)
         if expression is not EVERYTHING:
@@ -148,6 +149,7 @@ def look_at(snapshot: Snapshot, visibility: Visibility, expression: Expression =
                 continue
             words = segment.passing(expression)
             held.append(words)
+            rows[i, HIDDEN] = UNKNOWN
             point_to(rows[i], FILTER, words)
     return Look(rows, held)
 

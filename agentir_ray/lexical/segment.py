@@ -26,6 +26,7 @@ from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.filters import Expression, evaluate, operand_bytes
 from agentir_ray.lexical.filters.ranges import key_range, single
 from agentir_ray.lexical.overlay import Overlay
+from agentir_ray.lexical.query import Bm25
 from agentir_ray.lexical.stored import StoredFields, unpack_block
 from agentir_ray.lexical.strings import Strings, hashes, pack_strings, pack_texts
 from agentir_ray.sections import SectionFile
@@ -33,8 +34,8 @@ from agentir_ray.types import NEVER_US
 
 Array = npt.NDArray[Any]
 _SEARCHED = (
-    "term_block", "block_window", "block_posting", "block_skyline", "skyline", "posting_doc", "posting_class", "class_tf", "class_shortest", "overflow_posting", "overflow_tf",
-    "bitmap_term", "bitmap", "bitmap_rank", "length", "seq", "timestamp", "created_at", "expires_at", "importance",
+    "term_block", "block_window", "block_posting", "block_skyline", "skyline", "posting_doc", "posting_class", "class_tf", "class_shortest", "best_worth",
+    "overflow_posting", "overflow_tf", "bitmap_term", "bitmap", "bitmap_rank", "length", "seq", "timestamp", "created_at", "expires_at", "importance",
 )  # fmt: skip
 OPEN_BYTES = 16_384  # an open file's table and one array a section
 MAX_KEY_BYTES = 1_024  # a filter with longer operands is evaluated anew each time rather than kept as a key beside its bitmap
@@ -70,6 +71,8 @@ class Segment:
             self.live_length: int = meta["live_length"]
             self.largest_importance: float = meta["largest_importance"]
             self.newest_created_us: int = meta["newest_created"]
+            bm25, average = Bm25(), meta["length"] / self.documents if meta["length"] else 1.0
+            self.sealed = bm25.k1 * (1.0 - bm25.b), bm25.k1 * bm25.b / average  # the base and slope of `best_worth`
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedError(f"{path} has unreadable metadata ({error}); it is rebuilt from the log when the store is opened for writing") from error
         self.bytes = self._file.length_bytes
@@ -105,7 +108,7 @@ class Segment:
 
     @cached_property
     def _row_arrays(self) -> dict[str, Array]:
-        return {name: self.array(name) for name in _SEARCHED} | {"numbers": np.array([self.largest_importance, 1.0])}
+        return {name: self.array(name) for name in _SEARCHED} | {"numbers": np.array([self.largest_importance, 1.0, *self.sealed])}
 
     @cached_property
     def row(self) -> Array:
