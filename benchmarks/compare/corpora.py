@@ -95,10 +95,20 @@ class Collection:
             start += length
 
 
-def save(folder: Path, name: str, tokens: Array, length: Array, queries: Sequence[Array], vocabulary: int, texts: Sequence[str] = (), questions: Sequence[str] = ()) -> Collection:
+def save(
+    folder: Path,
+    name: str,
+    tokens: Array,
+    length: Array,
+    queries: Sequence[Array],
+    vocabulary: int,
+    texts: Sequence[str] = (),
+    questions: Sequence[str] = (),
+    counted: Counted | None = None,
+) -> Collection:
     """Queries of fewer than two terms must have been left out by the caller. `meta.json` comes last: a folder without it is no collection."""
     folder.mkdir(parents=True, exist_ok=True)
-    counted = count(tokens, length)
+    counted = counted or count(tokens, length)
     arrays = {"tokens": tokens.astype(np.uint32), "length": length, "doc_start": counted.doc_start, "counted_term": counted.term, "counted_tf": counted.tf}
     arrays["query_start"] = np.cumsum([0, *map(len, queries)])
     arrays["query_term"] = np.concatenate([*queries, np.empty(0, np.int64)]).astype(np.int64)
@@ -139,8 +149,9 @@ def open_collection(name: str, cache: Path, *, documents: int, bursty: bool, que
 
 def _synthetic(folder: Path, documents: int, bursty: bool, queries: int) -> Collection:
     docs = synthetic.corpus(documents, bursty=bursty)
-    frequency = np.bincount(count(docs.term, docs.length).term, minlength=synthetic.VOCABULARY)
-    return save(folder, "synthetic", docs.term, docs.length, synthetic.queries(docs, queries, frequency=frequency), synthetic.VOCABULARY)
+    counted = count(docs.term, docs.length)
+    asked = synthetic.queries(docs, queries, frequency=np.bincount(counted.term, minlength=synthetic.VOCABULARY))
+    return save(folder, "synthetic", docs.term, docs.length, asked, synthetic.VOCABULARY, counted=counted)
 
 
 def _read_lines(path: Path) -> list[str]:

@@ -32,6 +32,7 @@ Array = npt.NDArray[Any]
 # What an index is without columns and stored fields: the rest of the sections are counted.
 _NOT_INDEX = ("meta", "seq", "timestamp", "created_at", "expires_at", "importance", *OVERLAY, "id_", "stored_", "key_")
 _MINUTE_US = 60_000_000
+SEGMENT_DOCUMENTS = 2**21  # so that a large index is built in bounded memory
 
 
 def format_hash() -> str:
@@ -52,13 +53,20 @@ class Ours:
         self.parameters = {**oracle.OURS._asdict(), "arithmetic": "float64"}
 
     def build(self, collection: Collection, folder: Path) -> None:
-        write_segment(folder / "segment", collection.counted, np.asarray(collection.length), [word.encode() for word in collection.words])
+        words, counted = [word.encode() for word in collection.words], collection.counted
+        for first in range(0, collection.documents, SEGMENT_DOCUMENTS):
+            end = min(first + SEGMENT_DOCUMENTS, collection.documents)
+            a, b = int(counted.doc_start[first]), int(counted.doc_start[end])
+            part = Counted(counted.doc_start[first : end + 1] - a, counted.term[a:b], counted.tf[a:b])
+            write_segment(folder / f"segment-{first:09}", part, np.asarray(collection.length[first:end]), words, first=first)
 
     def open(self, collection: Collection, folder: Path) -> None:
-        self.index = open_index([folder / "segment"])
+        paths = sorted(folder.glob("segment-*"))
+        self.index = open_index(paths)
+        self._first = np.array([int(path.name.partition("-")[2]) for path in paths])
 
     def run(self, queries: Sequence[Array], k: int, want_hits: bool = False) -> Round:
-        return singly(self.search, self.queries(queries), k, _to_hits if want_hits else None)
+        return singly(self.search, self.queries(queries), k, self._to_hits if want_hits else None)
 
     def queries(self, queries: Sequence[Array]) -> list[Query]:
         return [Query(tuple(f"t{term}" for term in query.tolist()), (1.0,) * len(query)) for query in queries]
@@ -70,15 +78,19 @@ class Ours:
     def search_many(self, queries: Sequence[Query], k: int, threads: int) -> TopKMany:
         return top_k_many(self.index, queries, k, Visibility(NEVER_US - 1), threads=threads)
 
+    def _to_hits(self, answer: TopK) -> tuple[Array, Array]:
+        return self._first[answer.ref >> 32] + (answer.ref & 0xFFFFFFFF), answer.score
+
     def close(self) -> None:
         self.__dict__.pop("index", None)
 
 
-def write_segment(path: Path, counted: Counted, length: Array, vocabulary: Sequence[bytes], namespace: str = "bench") -> None:
-    """A segment file of documents a minute apart, whose terms are numbers in a vocabulary, with no filter keys and empty stored fields."""
+def write_segment(path: Path, counted: Counted, length: Array, vocabulary: Sequence[bytes], namespace: str = "bench", first: int = 0) -> None:
+    """A segment file of documents a minute apart, numbered from `first`, whose terms are numbers in a vocabulary, with no filter keys and empty stored fields."""
     documents = len(length)
-    minute = np.arange(1, documents + 1, dtype=np.int64) * _MINUTE_US
-    columns = {"seq": np.arange(1, documents + 1, dtype=np.int64), "timestamp": minute, "created_at": minute, "length": length, "importance": np.zeros(documents)}
+    seq = np.arange(first + 1, first + documents + 1, dtype=np.int64)
+    minute = seq * _MINUTE_US
+    columns = {"seq": seq, "timestamp": minute, "created_at": minute, "length": length, "importance": np.zeros(documents)}
     columns |= {name: np.full(documents, NEVER_US) for name in ("expires_at", *OVERLAY)}
     words = pack_strings(vocabulary)
     by_hash = np.argsort(hashes(words))
@@ -87,7 +99,7 @@ def write_segment(path: Path, counted: Counted, length: Array, vocabulary: Seque
     none = np.empty(0, np.int64)
     draft = Draft(
         columns=columns,
-        id_hash=hashes(pack_strings([b"%d" % doc for doc in range(documents)])),
+        id_hash=hashes(pack_strings([b"%d" % doc for doc in range(first, first + documents)])),
         doc_start=np.array(counted.doc_start),
         term=ordinal[counted.term],
         tf=np.array(counted.tf, np.int32),
@@ -108,11 +120,7 @@ def open_index(paths: Sequence[Path]) -> Index:
     return Index(segments, 1 << 40)
 
 
-def index_bytes(path: Path) -> int:
-    """Bytes of the segment without columns, filter keys, ids and stored fields."""
-    file = SectionFile(path)
-    return sum(file.array(name).nbytes for name in file.names() if not name.startswith(_NOT_INDEX))
-
-
-def _to_hits(answer: TopK) -> tuple[Array, Array]:
-    return np.array([hit.doc for hit in answer.found], np.int64), np.array([hit.score for hit in answer.found])
+def index_bytes(folder: Path) -> int:
+    """Bytes of the segments without columns, filter keys, ids and stored fields."""
+    files = [SectionFile(path) for path in folder.glob("segment-*")]
+    return sum(file.array(name).nbytes for file in files for name in file.names() if not name.startswith(_NOT_INDEX))
