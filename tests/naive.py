@@ -5,7 +5,7 @@ A record is a list of versions. Adding and updating append one; an update delete
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -100,18 +100,34 @@ class NaiveIndex:
         """(seq, score), best first, equal scores newer first."""
         documents, length, df = self.statistics(question.terms)
         average_length = length / documents if length else 1.0
+        return self._best(question, lambda version: bm25(question, Counter(version.tokens), len(version.tokens), documents, average_length, df))
+
+    def search_weights(self, question: Question, weights: Mapping[int, Mapping[str, float]]) -> list[tuple[int, float]]:
+        """The same by stored weights: of each version (by seq), the weights of its terms; one that has none is not in the list."""
+        return self._best(question, lambda version: dot(question, weights.get(version.seq, {})))
+
+    def _best(self, question: Question, score_of: Callable[[Version], float]) -> list[tuple[int, float]]:
         found = []
         for version in self.versions:
             record = version.record
             if not self.visible(version, question) or not question.since_us <= record.timestamp_us <= question.until_us or not matches(question.where, record):
                 continue
-            score = bm25(question, Counter(version.tokens), len(version.tokens), documents, average_length, df)
+            score = score_of(version)
             if score == 0.0:
                 continue  # no term of the query
             score = add_priors(question, score, record.timestamp_us, record.importance)
             if score >= question.min_score:
                 found.append((version.seq, score))
         return sorted(found, key=lambda hit: (-hit[1], -hit[0]))[: question.k]
+
+
+def dot(question: Question, weights: Mapping[str, float]) -> float:
+    """The canonical score of stored weights: float64, in the order of the query's terms."""
+    score = 0.0
+    for term, weight in zip(question.terms, question.weights, strict=True):
+        if term in weights:
+            score += weight * weights[term]
+    return score
 
 
 def bm25(question: Question, tf: Mapping[str, int], length: int, documents: int, average_length: float, df: Sequence[int]) -> float:

@@ -176,6 +176,19 @@ def invert(
                 overflown += 1
 
 
+@numba.njit([numba.void(READ_I64, READ_I32, READ_I64, READ_I64, WRITE_U16, WRITE_I64)], cache=True, nogil=True)
+def place_postings(doc_start: Any, term: Any, term_block: Any, block_posting: Any, posting_doc: Any, source: Any) -> None:
+    """The same without frequencies, for postings that carry something else: source[p] = which of the documents' entries posting p is."""
+    cursor = block_posting[term_block[:-1]].copy()
+    for d in range(len(doc_start) - 1):
+        low = d % WINDOW
+        for i in range(doc_start[d], doc_start[d + 1]):
+            at = cursor[term[i]]
+            cursor[term[i]] = at + 1
+            posting_doc[at] = low
+            source[at] = i
+
+
 @numba.njit([INT(READ_I64, READ_U8, READ_U32, READ_U32, WRITE_I64, WRITE_U8)], cache=True, nogil=True)
 def skylines(block_posting: Any, posting_class: Any, class_tf: Any, class_shortest: Any, block_skyline: Any, skyline: Any) -> Any:
     """Per block the classes that no other posting's class beats in both tf and length; returns how many were written (`skyline` must hold min(TFS, postings) a block).
