@@ -17,11 +17,10 @@ from agentir_ray.lexical.query import Bm25, Priors, Query, scoring
 from agentir_ray.lexical.seal import draft_buffer
 from agentir_ray.lexical.search import Visibility, top_k
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.lexical.stored import pack_stored
-from agentir_ray.lexical.strings import hashes, pack_strings, take_strings
-from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US, Record
+from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Record
 from tests.naive import NaiveIndex, Question, bm25
 from tests.properties.index_world import ask, check_answer, document_of, id_of, write_segment
+from tests.properties.table_world import draft_of_table, word
 
 DOCUMENTS = 140_000
 TERMS = 60
@@ -49,38 +48,8 @@ class Corpus:
         self.deleted = np.zeros(DOCUMENTS, bool)
 
     def draft(self, lo: int, hi: int) -> Draft:
-        count = hi - lo
-        strings = pack_strings([name(t) for t in range(TERMS)])
-        by_hash = np.argsort(hashes(strings))
-        tf = self.tf[lo:hi, by_hash]
-        doc, term = np.nonzero(tf)
-        never = np.full(count, NEVER_US)
-        nothing = np.empty(0, np.int64)
-        return Draft(
-            columns={
-                "seq": self.seq[lo:hi],
-                "timestamp": self.timestamp[lo:hi],
-                "created_at": self.timestamp[lo:hi],
-                "expires_at": never,
-                "importance": self.importance[lo:hi],
-                "length": self.length[lo:hi],
-                "deleted_seq": never,
-                "deleted_at": never,
-                "superseded_seq": never,
-                "superseded_at": never,
-            },
-            id_hash=hashes(pack_strings([b"%d" % seq for seq in self.seq[lo:hi]])),
-            doc_start=np.searchsorted(doc, np.arange(count + 1)).astype(np.int64),
-            term=term.astype(np.int32),
-            tf=tf[doc, term],
-            terms=take_strings(strings, by_hash),
-            keys=pack_strings([]),
-            key_number=nothing,
-            key_doc=nothing,
-            stored=pack_stored(b"%d\0" % seq for seq in self.seq[lo:hi]),
-            namespace="n",
-            fingerprint="f",
-        )
+        part = slice(lo, hi)
+        return draft_of_table(self.tf[part], self.length[part], self.seq[part], self.timestamp[part], self.importance[part])
 
     def answer(self, terms: list[int], weights: list[float], k: int, since: int, until: int, as_of: int, priors: Priors, min_score: float) -> list[tuple[int, float]]:
         alive = ~self.deleted
@@ -102,10 +71,6 @@ class Corpus:
         docs, score = docs[score >= min_score], score[score >= min_score]
         best = np.lexsort((-self.seq[docs], -score))[:k]
         return list(zip(self.seq[docs[best]].tolist(), score[best].tolist(), strict=True))
-
-
-def name(term: int) -> bytes:
-    return b"t%d" % term
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +98,7 @@ def check_queries(corpus: Corpus, index: Index, rng: np.random.Generator, querie
         priors = Priors(float(rng.choice([0.0, 0.5])), 2e4, float(rng.choice([0.0, 2.0]))) if rng.random() < 0.5 else Priors()
         min_score = float(rng.choice([-np.inf, 1.0, 4.0]))
         k = int(rng.choice([1, 10, 100, 3_000]))
-        words = tuple(name(term).decode() for term in terms)
+        words = tuple(word(term) for term in terms)
         snapshot = index.snapshot(words)
         found = top_k(
             snapshot,
