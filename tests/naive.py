@@ -1,6 +1,7 @@
 """The oracle of the index: what an answer must be, by looking at every record. Plain Python, no shared code but the filters' oracle, no thought of speed.
 
 A record is a list of versions. Adding and updating append one; an update deletes the version before as of its own creation; an erasure takes all versions away, for every `as_of`.
+A version supersedes from its creation until it is deleted.
 """
 
 import math
@@ -80,7 +81,12 @@ class NaiveIndex:
         return alive[0] if alive else None
 
     def superseded_at(self, id: str) -> float:
-        return min((version.record.created_at_us for version in self.versions if version.record.supersedes == id and not version.erased), default=FOREVER)
+        """Since when the record is superseded without a break: it is as long as some version that supersedes it is not deleted. FOREVER: it stands now, whatever was before."""
+        periods = [(version.record.created_at_us, version.deleted_at) for version in self.versions if version.record.supersedes == id and not version.erased]
+        since = FOREVER
+        while earlier := [begin for begin, end in periods if begin < since <= end]:
+            since = min(earlier)
+        return since
 
     def statistics(self, terms: Sequence[str]) -> tuple[int, int, tuple[int, ...]]:
         """Documents, their tokens, and how many hold each term: of all that are not deleted."""

@@ -112,7 +112,7 @@ class Memory:
 
         `id` makes retries safe: the same id with the same content stores nothing twice and returns the record as it is now (updates included), with other content it raises
         ConflictError. Without an `id` one is made; an UnknownOutcomeError names it in its `ids`. `supersedes` names a record that this one replaces as knowledge: the old one
-        leaves the results from now on, and stays visible to an `as_of` before.
+        leaves the results from now on, and stays visible to an `as_of` before. An update that names another record, or None, gives it back.
         """
         fields = {
             "text": text, "id": id, "timestamp": timestamp, "importance": importance, "session": session, "role": role, "metadata": metadata, "expires_at": expires_at,

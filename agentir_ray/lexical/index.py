@@ -6,6 +6,7 @@ it. It knows no log and no manifest: the engine tells it what was committed, and
 
 import itertools
 import threading
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from operator import add
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from agentir_ray.kernels.bitmap import Words
 from agentir_ray.kernels.rows import WIDTH
-from agentir_ray.lexical.buffer import Buffer, BufferView
+from agentir_ray.lexical.buffer import SUPERSEDES_SOME, Buffer, BufferView
 from agentir_ray.lexical.document import IndexedDocument
 from agentir_ray.lexical.filters import EVERYTHING, Expression, evaluate
 from agentir_ray.lexical.filters.keys import STRING, field_key, scalar_key
@@ -53,6 +54,14 @@ class Located(NamedTuple):
 
     ids: tuple[str, ...]
     parts: dict[Part, Versions]
+
+
+class Supersession(NamedTuple):
+    """A record is superseded for [begin, end) by versions of another that follow each other and all name it; `seq` is that of the first of them."""
+
+    seq: int
+    begin_us: int
+    end_us: int
 
 
 class Snapshot(NamedTuple):
@@ -220,17 +229,23 @@ class Index:
         """Add a document. Supersession needs no order: it may name a record that comes later."""
         doc = self.buffer.add(seq, document)
         if document.supersedes is not None:
-            for place in self.find(document.supersedes):
-                self._mark_superseded(place, seq, document.created_at_us)
-        for superseding_seq, at_us in self._superseders(document.id):
-            self._mark_superseded(Place(self.buffer, doc), superseding_seq, at_us)
+            marks = [place.part.overlay.superseded_at[place.doc : place.doc + 1] for place in self.find(document.supersedes)]
+            if any(len(mark) == 0 or document.created_at_us < mark[0] for mark in marks):
+                self._restore(document.supersedes)
+        if any(part.supersedes_some for part in self.parts):
+            self._mark(Place(self.buffer, doc), *_since(self._supersessions(document.id)))
 
     def replace(self, seq: int, document: IndexedDocument) -> None:
-        """Add a new version; the one before is deleted as of its creation."""
+        """Add a new version; the one before is deleted as of its creation, and supersedes no more."""
+        places = self.find(document.id)
         place = self.current(document.id)
         if place is not None:
             self._delete(place, seq, document.created_at_us)
         self.add(seq, document)
+        for part, before in places[-1:]:
+            if document.supersedes is None or before not in part.postings(*_superseders(document.supersedes)):
+                for id in _superseded_by(part, np.array([before])):
+                    self._restore(id)
 
     def erase(self, seq: int, located: Located) -> None:
         """Delete every version of the records for every `as_of`. What they superseded stands again."""
@@ -245,17 +260,19 @@ class Index:
 
     def withdraw(self, seqs: Sequence[int]) -> None:
         """Undo what the versions of these sequence numbers superseded: they were erased before they came to this index, which only sees what they did to its segments."""
+        if not seqs:
+            return
         for segment in self.segments:
-            for doc in np.flatnonzero(np.isin(segment.overlay.superseded_seq, seqs)).tolist():
+            superseded = segment.overlay.superseded_seq
+            # What needed one of them was marked by it or by a later one.
+            for doc in np.flatnonzero((superseded >= min(seqs)) & (superseded != NEVER_US)).tolist():
                 self._restore(segment.id(doc))
 
     def _restore(self, id: str) -> None:
-        """Mark a record superseded by those that still do, and by nothing else."""
-        superseders = self._superseders(id)
+        """Mark a record superseded by those that do now, and by nothing else."""
+        seq, at_us = _since(self._supersessions(id))
         for place in self.find(id):
-            place.part.overlay.supersede(place.doc, NEVER_US, NEVER_US)
-            for superseding_seq, at_us in superseders:
-                self._mark_superseded(place, superseding_seq, at_us)
+            self._mark(place, seq, at_us)
 
     def _delete(self, place: Place, seq: int, at_us: int) -> None:
         place.part.delete(np.array([place.doc]), seq, at_us)
@@ -263,16 +280,29 @@ class Index:
             self._directory = _Directory(self.segments, self._directory)
 
     @staticmethod
-    def _mark_superseded(place: Place, seq: int, at_us: int) -> None:
-        superseded_at = place.part.overlay.superseded_at
-        if len(superseded_at) == 0 or at_us < superseded_at[place.doc]:
-            place.part.overlay.supersede(place.doc, seq, at_us)
+    def _mark(place: Place, seq: int, at_us: int) -> None:
+        overlay = place.part.overlay
+        present = (overlay.superseded_seq[place.doc], overlay.superseded_at[place.doc]) if len(overlay.superseded_seq) else (NEVER_US, NEVER_US)
+        if present != (seq, at_us):  # a change may cost a copy of the overlay
+            overlay.supersede(place.doc, seq, at_us)
 
-    def _superseders(self, id: str) -> list[tuple[int, int]]:
-        """(seq, created_at) of every version that supersedes the record and was not erased."""
-        low, high = single(_SUPERSEDES + scalar_key(id))
-        places = [Place(part, doc) for part in self.parts if part.supersedes_some for doc in part.postings(low, high).tolist()]
-        return [(_seq(place), int(place.part.column("created_at")[place.doc])) for place in places if not _is_erased(place)]
+    def _supersessions(self, id: str) -> list[Supersession]:
+        """By what the record is and was superseded, erased versions aside, in order of their sequence numbers."""
+        low, high = _superseders(id)
+        versions: list[tuple[int, int, int, int]] = []  # seq, created_at, deleted_seq, deleted_at
+        for part in self.parts:
+            docs = part.postings(low, high) if part.supersedes_some else ()
+            if len(docs):
+                never = np.full(len(docs), NEVER_US)
+                fates = (part.overlay.deleted_seq, part.overlay.deleted_at)
+                columns = (part.column("seq")[docs], part.column("created_at")[docs], *(fate[docs] if len(fate) else never for fate in fates))
+                versions += zip(*(column.tolist() for column in columns), strict=True)
+        found: dict[int, Supersession] = {}
+        for seq, begin_us, replaced_seq, end_us in sorted(versions, reverse=True):
+            if end_us != ERASED_AT:
+                after = found.pop(replaced_seq, None)  # the next version of the same record supersedes this one, too
+                found[seq] = Supersession(seq, begin_us, end_us if after is None else after.end_us)
+        return sorted(found.values())
 
     # Sealing and merging: freeze, build outside the lock, install.
 
@@ -318,6 +348,33 @@ NO_FILTER: Words = np.empty(0, np.uint64)
 _SUPERSEDES = field_key("supersedes")
 
 
+def _superseders(id: str) -> tuple[bytes, bytes]:
+    """The range of keys that holds the documents that supersede the record."""
+    return single(_SUPERSEDES + scalar_key(id))
+
+
+def _since(supersessions: Sequence[Supersession]) -> tuple[int, int]:
+    """(seq, time) since which a record is superseded without a break, NEVER_US if it stands: the time, and the first sequence number that gave it.
+
+    `supersessions` are in order of `seq`.
+    """
+    at_us = _begin(supersessions)
+    if at_us == NEVER_US:
+        return NEVER_US, NEVER_US
+    needed = bisect_left(range(1, len(supersessions)), -at_us, key=lambda count: -_begin(supersessions[:count]))
+    return supersessions[needed].seq, at_us
+
+
+def _begin(supersessions: Sequence[Supersession]) -> int:
+    """Where the unbroken row of them that has no end begins."""
+    at_us = NEVER_US
+    for _, begin_us, end_us in sorted(supersessions, key=lambda one: -one.end_us):
+        if end_us < at_us:
+            break
+        at_us = min(at_us, begin_us) if begin_us < end_us else at_us
+    return at_us
+
+
 def _is_erased(place: Place) -> bool:
     deleted_at = place.part.overlay.deleted_at
     return len(deleted_at) > 0 and bool(deleted_at[place.doc] == ERASED_AT)
@@ -334,7 +391,7 @@ def _versions_in(part: Part, ids: Sequence[str]) -> Versions:
 
 def _superseded_by(part: Part, docs: Array) -> list[str]:
     """The ids that the documents supersede, read from their filter keys."""
-    if not len(docs) or not part.supersedes_some:
+    if not len(docs) or not part.supersedes_some or not np.isin(docs, part.postings(*single(SUPERSEDES_SOME))).any():
         return []
     prefix = _SUPERSEDES + STRING
     chosen = np.zeros(part.documents, bool)

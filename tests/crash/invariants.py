@@ -17,8 +17,7 @@ from agentir_ray.engine.manifest import decode_manifest
 from agentir_ray.engine.namespace import replay
 from agentir_ray.errors import AgentIRError, ErasedError, NotFoundError
 from agentir_ray.lexical.index import Index
-from agentir_ray.lexical.overlay import ERASED_AT
-from agentir_ray.types import NEVER_US
+from tests.properties.index_world import fates
 
 WORDS = ("lisbon", "harbour", "violin", "glacier", "tram", "saffron", "letter", "orchid", "meteor", "cellar")
 
@@ -170,18 +169,6 @@ def check_namespace(memory: Memory, model: Model, rng: random.Random) -> None:
         with pytest.raises(ErasedError):
             memory.add("back again", id=id)
     check_index(memory, ["common", *WORDS, *(token(id) for id in [*some, *gone])])
-
-
-def fates(index: Index) -> dict[int, tuple[int, ...]]:
-    """By sequence number, of every version that was not erased: when it was deleted, and when superseded."""
-    found = {}
-    for part in index.parts:
-        for doc, seq in enumerate(part.column("seq").tolist()):
-            fate = tuple(int(column[doc]) if len(column) else NEVER_US for column in part.overlay.now)
-            if fate[1] != ERASED_AT:
-                assert seq not in found, "a version came twice"
-                found[seq] = fate
-    return found
 
 
 def check_index(memory: Memory, words: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.document import IndexedDocument
 from agentir_ray.lexical.filters import EVERYTHING, document_keys, parse_filter
 from agentir_ray.lexical.index import Index, Snapshot
+from agentir_ray.lexical.overlay import ERASED_AT
 from agentir_ray.lexical.query import Bm25, Priors, Query, scoring
 from agentir_ray.lexical.search import Found, TopK, Visibility, top_k
 from agentir_ray.lexical.segment import Segment
@@ -94,6 +95,18 @@ def check_records(index: Index, oracle: NaiveIndex, ids: Sequence[str]) -> None:
         assert (current is None) == (expected is None)
         if current is not None and expected is not None:
             assert int(current.part.column("seq")[current.doc]) == expected.seq
+
+
+def fates(index: Index) -> dict[int, tuple[int, ...]]:
+    """By sequence number, of every version that was not erased: when it was deleted, and when superseded."""
+    found = {}
+    for part in index.parts:
+        for doc, seq in enumerate(part.column("seq").tolist()):
+            fate = tuple(int(column[doc]) if len(column) else NEVER_US for column in part.overlay.now)
+            if fate[1] != ERASED_AT:
+                assert seq not in found, "a version came twice"
+                found[seq] = fate
+    return found
 
 
 def through_json(changes: Any) -> list[Any]:

@@ -19,7 +19,7 @@ from agentir_ray.lexical.segment import Segment
 from agentir_ray.types import Record
 from tests.conftest import LONG
 from tests.naive import FOREVER, NaiveIndex, Question
-from tests.properties.index_world import check_answer, check_records, document_of, id_of, through_json, write_segment
+from tests.properties.index_world import check_answer, check_records, document_of, fates, id_of, through_json, write_segment
 
 # Few words, times and names, so that scores tie and everything meets everything. The last two words have one FNV-1a hash.
 WORDS = ["a", "b", "c", "d", "8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"]
@@ -105,6 +105,12 @@ class IndexMachine(RuleBasedStateMachine):
             self.index.seq = seq
         self.log.append((kind, seq, content))
 
+    def update(self, record: Record) -> None:
+        """A new version is no older than the one it replaces: the engine sees to it."""
+        current = self.oracle.current(record.id)
+        assert current is not None
+        self.commit("replace", record._replace(created_at_us=max(record.created_at_us, current.record.created_at_us)))
+
     def apply(self, index: Index, kind: str, seq: int, content: Any) -> None:
         if kind == "erase":
             located = self.located if index is self.index and self.located is not None and content == list(self.located.ids) else index.locate(content)
@@ -123,7 +129,10 @@ class IndexMachine(RuleBasedStateMachine):
     def write(self, id: str, random: Random) -> None:
         """The log gives an id once: what is there already is updated, what was erased never comes back."""
         if id not in self.erased:
-            self.commit("add" if self.oracle.current(id) is None else "replace", some_record(random, id))
+            if self.oracle.current(id) is None:
+                self.commit("add", some_record(random, id))
+            else:
+                self.update(some_record(random, id))
 
     @rule(random=seeds)
     def add_fresh(self, random: Random) -> None:
@@ -134,7 +143,19 @@ class IndexMachine(RuleBasedStateMachine):
     def replace_some(self, random: Random) -> None:
         alive = [version.record.id for version in self.oracle.versions if not version.deleted]
         for id in random.sample(alive, k=min(len(alive), 3)):
-            self.commit("replace", some_record(random, id))
+            self.update(some_record(random, id))
+
+    @rule(random=seeds)
+    def reconsider(self, random: Random) -> None:
+        """Records come to supersede others, go on to, or no longer do; few of them, so that they supersede the same."""
+        for id in random.choices(NAMES[4:], k=3):
+            if id not in self.erased:
+                current = self.oracle.current(id)
+                wanted = random.choice([None, *NAMES[:2]])
+                if current is None:
+                    self.commit("add", some_record(random, id)._replace(supersedes=wanted))
+                else:
+                    self.update(current.record._replace(supersedes=wanted, created_at_us=random.randrange(13)))
 
     @rule(ids=st.lists(st.sampled_from(NAMES), min_size=1, max_size=2, unique=True))
     def erase(self, ids: list[str]) -> None:
@@ -244,6 +265,7 @@ class IndexMachine(RuleBasedStateMachine):
     def check_rebuilt(self) -> None:
         rebuilt = Index([], 0)
         self.replay(rebuilt)
+        assert fates(self.index) == fates(rebuilt)
         random = Random(self.index.seq)
         for _ in range(5):
             question = some_question(random)
@@ -278,7 +300,7 @@ def test_long_lives(seed: int) -> None:
     machine = IndexMachine()
     machine.start()
     for _ in range(150):
-        action = random.randrange(22)
+        action = random.randrange(24)
         if action < 3:
             machine.write(random.choice(NAMES), random)
         elif action < 5:
@@ -311,6 +333,8 @@ def test_long_lives(seed: int) -> None:
         elif action == 20:
             if machine.located is not None:
                 machine.erase_located()
+        elif action < 23:
+            machine.reconsider(random)
         elif random.random() < 0.3:
             machine.reopen()
         machine.counts()
