@@ -21,15 +21,16 @@ from agentir_ray.lexical.query import Priors, Query
 from agentir_ray.lexical.seal import draft_buffer
 from agentir_ray.lexical.search import TopK, Visibility, top_k
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.lexical.strings import hashes, pack_strings
+from agentir_ray.lexical.strings import hashes, pack_strings, pack_texts
 from agentir_ray.lexical.weight_sidecar import WeightedPostings, weight_scoring, weighted_snapshot
 from agentir_ray.lexical.weights import Encoding, SparseVectors, build_weights, pack_vectors
 from agentir_ray.sections import encode_sections
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US, Record
 from tests.naive import FOREVER, NaiveIndex, Question, dot
 from tests.properties.index_world import document_of, write_segment
+from tests.properties.table_world import word
 from tests.properties.test_index import NAMES, WHERES, some_record
-from tests.properties.test_index_windows import DOCUMENTS, TERMS, Corpus, name
+from tests.properties.test_index_windows import DOCUMENTS, TERMS, Corpus
 
 # The last two terms have one FNV-1a hash.
 TERMS_HERE = ["a", "b", "c", "d", "e", "8yn0iYCKYHlIj4-BwPqk", "GReLUrM4wMqfg9yzV3KQ"]
@@ -208,7 +209,7 @@ class WeightedCorpus(Corpus):
     def vectors(self, lo: int, hi: int) -> SparseVectors:
         doc, term = np.nonzero(self.weight[lo:hi])
         start = np.searchsorted(doc, np.arange(hi - lo + 1)).astype(np.int64)
-        return SparseVectors(start, term.astype(np.int32), self.weight[lo:hi][doc, term], pack_strings([name(t) for t in range(TERMS)]))
+        return SparseVectors(start, term.astype(np.int32), self.weight[lo:hi][doc, term], pack_texts([word(t) for t in range(TERMS)]))
 
     def best(self, terms: list[int], weights: list[float], passing: Any, priors: Priors, as_of: int) -> tuple[Any, Any]:
         """(documents, scores) of all that pass, in order."""
@@ -262,7 +263,7 @@ def check_windows(corpus: WeightedCorpus, index: Index, sidecars: list[WeightedP
         k = int(rng.choice([1, 10, 100, 3_000]))
         min_score = float(rng.choice([-np.inf, *score[: 2 * k : max(1, k // 2)][:5]]))
         visibility = Visibility(as_of_us=last, since_us=since, until_us=until)
-        names = [name(t).decode() for t in terms]
+        names = [word(t) for t in terms]
         snapshot = weighted_snapshot(index.snapshot((), expression), sidecars, names)
         scoring = weight_scoring(Query(tuple(names), tuple(weights)))
         found = top_k(snapshot, scoring, k, visibility, expression, priors, min_score)
