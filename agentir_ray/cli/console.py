@@ -33,10 +33,15 @@ def stderr() -> Console:
     return _console(stderr=True)
 
 
+def animates(console: Console) -> bool:
+    """Whether what moves is in place there: on a terminal that can, not in a log file, even one that is told to be in colour (FORCE_COLOR)."""
+    return console.is_interactive and console.file.isatty()
+
+
 def working(what: str) -> AbstractContextManager[object]:
     """A sign of life on a terminal while the block runs, for what cannot tell how far it is."""
     console = stderr()
-    return console.status(plain(what)) if console.is_terminal else nullcontext()
+    return console.status(plain(what)) if animates(console) else nullcontext()
 
 
 def complain(message: str) -> None:

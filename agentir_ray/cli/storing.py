@@ -22,14 +22,13 @@ class Totals:
 
 
 def store_items(memory: Memory, namespace: str, outcomes: Iterable[Item | Skipped], advance: Callable[[int], None] = lambda count: None) -> Totals:
-    """Store every item in `namespace` or the one below it that it names; `advance` is told how many more are done."""
+    """Store every item in `namespace` or the one below it that it names; `advance` is told of every chunk, once it is durable, how many of it are stored or were there."""
     totals = Totals()
     for place, group in groupby(outcomes, key=lambda outcome: None if isinstance(outcome, Skipped) else outcome.namespace):
         name = f"{namespace}/{place}" if place else namespace
         while chunk := list(islice(group, CHUNK)):
             totals.troubles += [(part.where, part.what) for part in chunk if isinstance(part, Skipped)]
             items = [part for part in chunk if isinstance(part, Item)]
-            advance(len(chunk))
             if items:
                 try:
                     report = memory.use(name).import_(item.record for item in items)
@@ -39,5 +38,6 @@ def store_items(memory: Memory, namespace: str, outcomes: Iterable[Item | Skippe
                 totals.added += report.added
                 totals.duplicates += report.duplicates
                 totals.troubles += report.failed
+                advance(report.added + report.duplicates)
                 totals.namespaces.add(name)
     return totals

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Task, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
-from agentir_ray.cli.console import complain, plain, print_json, stderr, stdout, working
+from agentir_ray.cli.console import animates, complain, plain, print_json, stderr, stdout, working
 from agentir_ray.cli.options import Json, Namespace, Store, opened
 from agentir_ray.cli.output_file import output_file
 from agentir_ray.cli.storing import Totals, store_items
@@ -33,7 +34,7 @@ def import_(
     """Import an export or a chat. Ends with 1 when a part of it could not be stored; the rest is."""
     start = time.perf_counter()
     outcomes = _begun(read(file, format))  # a file that cannot be read leaves no empty store behind
-    with opened(store, namespace, write=True, create=True) as memory, _progress("importing") as progress:
+    with opened(store, namespace, write=True, create=True) as memory, _progress("importing", as_json) as progress:
         task = progress.add_task("records", total=None)
         totals = store_items(memory, namespace, outcomes, lambda count: progress.advance(task, count))
     _report(totals, time.perf_counter() - start, as_json)
@@ -56,7 +57,7 @@ def export(
         if file == "-":
             write_export(records, sys.stdout, namespace)
             return
-        with _progress("exporting") as progress, output_file(Path(file)) as out:
+        with _progress("exporting", as_json) as progress, output_file(Path(file)) as out:
             task = progress.add_task("records", total=None)
             count = write_export(_counted(records, progress, task), out, namespace)
     if as_json:
@@ -99,11 +100,19 @@ def _report(totals: Totals, seconds: float, as_json: bool) -> None:
     stdout().print(f"added {totals.added:,}, already there {totals.duplicates:,}, not stored {len(totals.troubles):,}{places}; {seconds:.2f} s")
 
 
-def _progress(what: str) -> Progress:
-    """On standard error, and only on a terminal: a log file is no place for animation. The number of records is not known before the end."""
+class _Records(ProgressColumn):
+    """How many so far, and how many a second of late."""
+
+    def render(self, task: Task) -> Text:
+        rate = "" if task.speed is None else f", {task.speed:,.0f}/s"
+        return plain(f"{task.completed:,.0f} records{rate}")
+
+
+def _progress(what: str, as_json: bool) -> Progress:
+    """On standard error, and only on a terminal: a log file is no place for animation. Who asks for JSON is a program. The number of records is not known before the end."""
     console = stderr()
-    columns = (SpinnerColumn(), TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn("records"), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    columns = (SpinnerColumn(), TextColumn(what), BarColumn(), _Records(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True, disable=as_json or not animates(console))
 
 
 def _counted(records: Iterable[Record], progress: Progress, task: int) -> Iterator[Record]:

@@ -1,9 +1,13 @@
 """The command line as its users meet it: in this process for most tests (`run`), in a process of its own for what only that shows (`run_process`)."""
 
 import os
+import pty
+import re
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,6 +22,7 @@ class Outcome:
 
 
 Run = Callable[..., Outcome]
+_CONTROL = re.compile(r"\x1b\[[\d;?]*[A-Za-z]")
 
 
 @pytest.fixture
@@ -50,3 +55,32 @@ def run_process(store: Path) -> Run:
         return Outcome(code, out, err)
 
     return run_process
+
+
+@pytest.fixture
+def run_on_terminal(store: Path) -> Run:
+    """The same with a terminal as its standard error; `err` is everything that was written to it, without what colours it and moves the cursor."""
+
+    def run_on_terminal(*arguments: str, code: int = 0, **environment: str) -> Outcome:
+        screen, terminal = pty.openpty()
+        command = [sys.executable, "-c", "from agentir_ray.cli import main; main()", *arguments]
+        environment = {"AGENTIR_STORE": str(store), "TERM": "xterm", "COLUMNS": "100"} | environment
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal, env=os.environ | environment) as process, ThreadPoolExecutor(1) as pool:
+            os.close(terminal)
+            shown = pool.submit(_all_of, screen)
+            out, _ = process.communicate(timeout=120)
+            err = _CONTROL.sub("", shown.result(60).decode(errors="replace"))
+        os.close(screen)
+        assert process.returncode == code, err
+        return Outcome(code, out.decode(errors="replace"), err)
+
+    return run_on_terminal
+
+
+def _all_of(screen: int) -> bytes:
+    """What is written to a terminal until nobody has it open any more, which Linux tells by an error."""
+    found = b""
+    with suppress(OSError):
+        while more := os.read(screen, 65_536):
+            found += more
+    return found

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 import stat
 import threading
 from collections.abc import Iterable
@@ -50,6 +51,34 @@ def test_f07_what_is_damaged_is_reported_and_the_rest_is_stored(run: Run, tmp_pa
 def test_import_reports_as_json(run: Run) -> None:
     report = json.loads(run("import", "-", "--json", input='{"role": "user", "content": "tea"}').out)
     assert (report["added"], report["duplicates"], report["failed"], report["namespaces"]) == (1, 0, [], ["default"])
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> str:
+    """A file of 3,500 records, of which one cannot be stored."""
+    path = tmp_path / "notes.jsonl"
+    records = [{"id": f"i{n}", "text": f"tea {n}", "importance": 7 if n == 2_500 else 0} for n in range(3_500)]
+    path.write_text("".join(json.dumps(line) + "\n" for line in ({"format": "agentir-export", "version": 1}, *records)))
+    return str(path)
+
+
+def test_a_terminal_sees_how_many_are_stored_how_fast_and_for_how_long(run_on_terminal: Run, notes: str) -> None:
+    outcome = run_on_terminal("import", notes, code=1)
+    assert re.search(r"importing .*3,499 records, [\d,]+/s.* 0:00:\d\d", outcome.err)
+    assert outcome.out.startswith("added 3,499, already there 0, not stored 1")
+    assert re.search(r"importing .*3,499 records", run_on_terminal("import", notes, code=1).err), "what is there already is done as well"
+    assert re.search(r"exporting .*3,499 records", run_on_terminal("export", os.devnull).err)
+
+
+def test_programs_and_log_files_see_no_progress(run_on_terminal: Run, run_process: Run, notes: str) -> None:
+    assert json.loads(run_on_terminal("import", notes, "--json", code=1).out)["added"] == 3_499
+    for outcome in (
+        run_on_terminal("import", notes, "-n", "json", "--json", code=1),
+        run_on_terminal("import", notes, "-n", "dumb", code=1, TERM="dumb"),
+        run_process("import", notes, "-n", "pipe", code=1),
+        run_process("import", notes, "-n", "colour", code=1, FORCE_COLOR="1"),
+    ):
+        assert outcome.err.count("\n") == 1 and outcome.err.startswith("agentir: not stored: ")
 
 
 @pytest.mark.parametrize(("file", "code"), [("absent.json", 3), ("wrong.json", 2)])
