@@ -91,9 +91,14 @@ class World:
         if any(version.erased for version in self.oracle.versions if version.record.id == id):
             id = f"n{seq}"
         record = some_record(random, id)
-        known = self.oracle.current(id) is not None
-        (self.index.replace if known else self.index.add)(seq, document_of(record, seq))
-        (self.oracle.replace if known else self.oracle.add)(seq, record, record.text.split())
+        current = self.oracle.current(id)
+        if current is None:
+            self.index.add(seq, document_of(record, seq))
+            self.oracle.add(seq, record, record.text.split())
+        else:
+            record = record._replace(created_at_us=max(record.created_at_us, current.record.created_at_us))  # the engine sees to it
+            self.index.replace(seq, document_of(record, seq))
+            self.oracle.replace(seq, record, record.text.split())
         self.index.seq = seq
 
     def snapshot(self, question: Question) -> Snapshot:
