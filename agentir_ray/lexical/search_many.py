@@ -24,6 +24,7 @@ from agentir_ray.lexical.search import Found, TopK, Visibility, look_at, scoring
 Array = npt.NDArray[Any]
 MAX_K = 10_000
 MAX_THREADS = 1_024
+MAX_WEIGHT = 1e100  # of a term, and 1 / MAX_WEIGHT the least: products with it stay far from overflow, and above zero
 RUN = 32  # queries of a run at most: a few milliseconds
 RUNS_A_THREAD = 16  # at least, so that threads end together
 
@@ -31,7 +32,7 @@ RUNS_A_THREAD = 16  # at least, so that threads end together
 class TopKMany(NamedTuple):
     """The answers: of query i the first size[i] entries of row i, best first. score float64, seq int64, ref int64 = part << 32 | document (queries, width); size int64.
 
-    `width` is k, or the number of the snapshot's documents where that is less. Rows are not defined beyond their size.
+    `width` is k, or the number of the snapshot's documents where that is less. Rows are not defined beyond their size. The snapshot is the one that refs point into.
     """
 
     snapshot: Snapshot
@@ -110,9 +111,10 @@ def _prepare(snapshot: Snapshot, queries: Sequence[Query], terms: list[str], dis
     np.cumsum([len(query.terms) for query in queries], out=start[1:])
     chosen = np.fromiter(map(distinct.__getitem__, terms), np.int64, len(terms))
     weights = np.fromiter(itertools.chain.from_iterable([query.weights for query in queries]), np.float64, len(terms))
-    finite = np.isfinite(weights)
-    if not finite.all():
-        raise InvalidInputError(f"the weight of the term {terms[int(np.argmin(finite))]!r} is {weights[np.argmin(finite)]}; give a finite number")
+    sound = (np.abs(weights) <= MAX_WEIGHT) & ((weights <= 0.0) | (weights >= 1.0 / MAX_WEIGHT))
+    if not sound.all():
+        wrong = int(np.argmin(sound))
+        raise InvalidInputError(f"the weight of the term {terms[wrong]!r} is {weights[wrong]}; give one from {1 / MAX_WEIGHT} to {MAX_WEIGHT}, or 0 to leave it out")
     # As `query.scoring` has it, in the same order of operations.
     gain = weights * inverse_document_frequencies(statistics.documents, np.array(statistics.df, np.int64))[chosen] * (bm25.k1 + 1.0)
     return _Batch(start, chosen, gain, bm25.k1 * (1.0 - bm25.b), bm25.k1 * bm25.b / statistics.average_length)

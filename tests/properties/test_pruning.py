@@ -418,6 +418,7 @@ def test_what_a_batch_refuses() -> None:
     refused: list[dict[str, Any]] = [{"k": 0}, {"k": 10_001}, {"k": 1.5}, {"k": True}, {"threads": 0}, {"threads": 2.0}, {"min_score": math.nan}]
     refused += [{"bm25": Bm25(-1.0)}, {"bm25": Bm25(1.0, 1.1)}, {"bm25": Bm25(math.nan)}, {"priors": Priors(-1.0)}, {"priors": Priors(1.0, 0.0)}]
     refused += [{"queries": [query, Query(("a",), ())]}, {"queries": [Query(("a", "b"), (1.0, math.inf))]}, {"queries": [Query(("a",), (math.nan,))]}]
+    refused += [{"queries": [Query(("a",), (weight,))]} for weight in (1e101, -1e101, 1e-320)]
     for wrong in refused:
         with pytest.raises(InvalidInputError, match=str(next(iter(wrong))).replace("queries", "weight")):
             top_k_many(index, **{"queries": [query], "k": 10, "visibility": anything, **wrong})
