@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.compare.building import built
 from benchmarks.compare.corpora import Collection
 
-ROUNDS = 5
+ROUNDS = 20  # of a tenth of a second; the best of few is a matter of luck beside anything else that runs
 
 
 def measure(collection: Collection, k: int = 10) -> dict[str, float]:

@@ -18,6 +18,7 @@ from agentir_ray.lexical.asking import bounds, count_before, scores
 from agentir_ray.lexical.document import IndexedDocument
 from agentir_ray.lexical.filters import EVERYTHING, parse_filter
 from agentir_ray.lexical.index import Index
+from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.query import Bm25, Priors, Query, Scoring, Statistics, inverse_document_frequencies, inverse_document_frequency, scoring
 from agentir_ray.lexical.search import Visibility, top_k
 from agentir_ray.lexical.search_many import top_k_many
@@ -60,7 +61,7 @@ class World:
     timestamp: Array
     importance: Array
     expires_at: Array
-    deleted: Array
+    hidden: Array  # deleted or superseded, at every `as_of`
     index: Index
 
     @property
@@ -76,7 +77,23 @@ class World:
                 if len(here):
                     part.delete(here, self.index.seq, 0)
             self.index.install([], None)
-        self.deleted[docs] = True
+        self.hidden[docs] = True
+
+    def supersede(self, docs: Array) -> None:
+        """Statistics go on counting them."""
+        with self.index.lock:
+            self.index.seq += 1
+            for part in self.index.parts:
+                for doc in np.flatnonzero(np.isin(part.column("seq"), self.seq[docs])).tolist():
+                    part.overlay.supersede(doc, self.index.seq, 0)
+        self.hidden[docs] = True
+
+    def merge(self, path: Path) -> None:
+        """All segments into one file, which keeps what is hidden."""
+        segments = self.index.segments
+        merged = write_segment(draft_segments(segments, "n", "f"), path)
+        with self.index.lock:
+            self.index.install(segments, merged)
 
     def scored(self, asked: Asked, scores_by: Scoring) -> tuple[Array, Array]:
         """(documents that are the query's to see, their scores), whatever k and min_score."""
@@ -87,7 +104,7 @@ class World:
             score[holds] += gain * (tf / (tf + (scores_by.base + scores_by.slope * self.length[holds])))
             matched[holds] = True
         now = self.now if asked.as_of is None else asked.as_of
-        seen = matched & ~self.deleted & (self.timestamp >= asked.since) & (self.timestamp <= asked.until) & (self.expires_at > now)
+        seen = matched & ~self.hidden & (self.timestamp >= asked.since) & (self.timestamp <= asked.until) & (self.expires_at > now)
         if asked.as_of is not None:
             seen &= self.timestamp <= asked.as_of
         if asked.created is not None:
@@ -263,6 +280,12 @@ def some_world(rng: np.random.Generator, folder: Path, documents: int) -> World:
     world = make_world(tf, folder, length, cuts, buffered, importance, expires_at, int(rng.integers(1 << 30)), bool(rng.random() < 0.3))
     if rng.random() < 0.5:
         world.delete(np.flatnonzero(rng.random(documents) < rng.choice([0.01, 0.5, 0.99])))
+    if rng.random() < 0.3:
+        world.supersede(np.flatnonzero(rng.random(documents) < rng.choice([0.001, 0.1])))
+    if rng.random() < 0.3 and world.index.segments:
+        world.merge(folder / "merged.segment")
+        if rng.random() < 0.5:
+            world.delete(np.flatnonzero((rng.random(documents) < 0.01) & ~world.hidden))
     return world
 
 
