@@ -217,21 +217,39 @@ def skylines(block_posting: Any, posting_class: Any, class_tf: Any, class_shorte
     return written
 
 
-@numba.njit([numba.void(READ_I64, READ_I64, READ_U16, READ_I64, READ_U16, INT, WRITE_U64, WRITE_U16)], cache=True, nogil=True)
-def fill_bitmaps(terms: Any, term_block: Any, block_window: Any, block_posting: Any, posting_doc: Any, words: Any, bitmap: Any, rank: Any) -> None:
-    """Bitmaps of some terms' documents, `words` 64-bit words each (a multiple of 8), zero before; rank: how many documents of its block lie before each eighth word."""
+@numba.njit([numba.void(READ_I64, READ_I64, READ_U16, READ_I64, READ_U16, READ_U8, INT, INT, WRITE_U64, WRITE_U16)], cache=True, nogil=True)
+def fill_bitmaps(
+    terms: Any,
+    term_block: Any,
+    block_window: Any,
+    block_posting: Any,
+    posting_doc: Any,
+    posting_class: Any,
+    weak_classes: Any,
+    words: Any,
+    bitmap: Any,
+    rank: Any,
+) -> None:
+    """Bitmaps of some terms' documents, `words` (a multiple of 8) pairs of 64-bit words each, zero before: who has the term, and whose posting's class is not weak.
+
+    rank: how many documents of its block lie before each eighth pair.
+    """
     for i in range(len(terms)):
         for b in range(term_block[terms[i]], term_block[terms[i] + 1]):
             first = i * words + block_window[b] * (WINDOW >> 6)
             for p in range(block_posting[b], block_posting[b + 1]):
                 d = np.int64(posting_doc[p])
-                bitmap[first + (d >> 6)] |= np.uint64(1) << np.uint64(d & 63)
+                bit = np.uint64(1) << np.uint64(d & 63)
+                at = 2 * (first + (d >> 6))
+                bitmap[at] |= bit
+                if posting_class[p] >= weak_classes:
+                    bitmap[at + 1] |= bit
         for word in range(words):
             if word & ((WINDOW >> 6) - 1) == 0:
                 before = 0
             if word & 7 == 0:
                 rank[(i * words + word) >> 3] = before
-            before += ones(bitmap[i * words + word])
+            before += ones(bitmap[2 * (i * words + word)])
 
 
 @numba.njit(cache=True, nogil=True, inline="always")

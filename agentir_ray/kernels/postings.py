@@ -42,25 +42,25 @@ def find_block(postings: Any, ordinal: Any, window: Any) -> Any:
 
 @numba.njit(cache=True, nogil=True)
 def bitmap_start(postings: Any, ordinal: Any) -> Any:
-    """Where the bitmap of a term begins, -1 if it has none."""
+    """Where the bitmap of a term begins, in pairs of words, -1 if it has none."""
     terms = len(postings.bitmap_term)
     if terms == 0:
         return np.int64(-1)
     i = np.searchsorted(postings.bitmap_term, np.uint32(ordinal))
-    return i * (len(postings.bitmap) // terms) if i < terms and postings.bitmap_term[i] == ordinal else np.int64(-1)
+    return i * (len(postings.bitmap) // (2 * terms)) if i < terms and postings.bitmap_term[i] == ordinal else np.int64(-1)
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
 def place_in_bitmap(bitmap: Any, bitmap_rank: Any, start: Any, doc: Any, block_start: Any) -> Any:
     """The posting of a document in a term's bitmap that begins at `start`, -1 if it has none; `block_start` is the first posting of the document's block."""
     at = start + (doc >> 6)
-    word = bitmap[at]
+    word = bitmap[2 * at]
     bit = np.uint64(doc & 63)
     if not (word >> bit) & np.uint64(1):
         return np.int64(-1)
     p = block_start + np.int64(bitmap_rank[at >> 3]) + ones(word & ((np.uint64(1) << bit) - np.uint64(1)))
     for before in range(at & ~7, at):
-        p += ones(bitmap[before])
+        p += ones(bitmap[2 * before])
     return p
 
 

@@ -19,7 +19,7 @@ ARRAYS = {
     "term_block": np.int64, "block_window": np.uint16, "block_posting": np.uint32, "block_skyline": np.uint32, "skyline": np.uint8,
     "posting_doc": np.uint16, "posting_class": np.uint8, "class_tf": np.uint32, "class_shortest": np.uint32, "class_weight": np.float32,
     "best_worth": np.uint8, "overflow_posting": np.uint32, "overflow_tf": np.uint32, "posting_u16": np.uint16, "posting_f32": np.float32,
-    "bitmap_term": np.uint32, "bitmap": np.uint64, "bitmap_rank": np.uint16, "numbers": np.float64,
+    "bitmap_term": np.uint32, "bitmap": np.uint64, "bitmap_rank": np.uint16, "weak_classes": np.uint32, "numbers": np.float64,
     "length": np.uint32, "seq": np.int64, "timestamp": np.int64, "created_at": np.int64, "expires_at": np.int64, "importance": np.float64,
     "filter": np.uint64, "deleted_seq": np.int64, "deleted_at": np.int64, "superseded_seq": np.int64, "superseded_at": np.int64,
 }  # fmt: skip
@@ -36,7 +36,7 @@ LARGEST_IMPORTANCE, SCALE, SEALED_BASE, SEALED_SLOPE = range(4)
 
 (
     _TERM_BLOCK, _BLOCK_WINDOW, _BLOCK_POSTING, _BLOCK_SKYLINE, _SKYLINE, _POSTING_DOC, _POSTING_CLASS, _CLASS_TF, _CLASS_SHORTEST, _CLASS_WEIGHT, _BEST_WORTH,
-    _OVERFLOW_POSTING, _OVERFLOW_TF, _POSTING_U16, _POSTING_F32, _BITMAP_TERM, _BITMAP, _BITMAP_RANK, _NUMBERS,
+    _OVERFLOW_POSTING, _OVERFLOW_TF, _POSTING_U16, _POSTING_F32, _BITMAP_TERM, _BITMAP, _BITMAP_RANK, _WEAK_CLASSES, _NUMBERS,
     _LENGTH, _SEQ, _TIMESTAMP, _CREATED_AT, _EXPIRES_AT, _IMPORTANCE, _FILTER, _DELETED_SEQ, _DELETED_AT, _SUPERSEDED_SEQ, _SUPERSEDED_AT,
 ) = AT.values()  # fmt: skip
 
@@ -44,13 +44,14 @@ Array = npt.NDArray[Any]
 Postings = namedtuple(
     "Postings",
     "kind term_block block_window block_posting block_skyline skyline posting_doc posting_class class_tf class_shortest class_weight best_worth overflow_posting overflow_tf"
-    " posting_u16 posting_f32 bitmap_term bitmap bitmap_rank scale sealed_base sealed_slope length",
+    " posting_u16 posting_f32 bitmap_term bitmap bitmap_rank weak_classes scale sealed_base sealed_slope length",
 )
 Documents = namedtuple("Documents", "seq timestamp importance largest_importance filter created_at expires_at deleted_seq deleted_at superseded_seq superseded_at")
 
 
 def make_row(arrays: Mapping[str, Array], kind: int, newest_created_us: int, documents: int) -> Array:
     """The row of a segment whose whole range of documents is visible. Arrays that are left out are empty; the others are of the types of `ARRAYS` and outlive the row."""
+    assert len(arrays["numbers"]) and len(arrays["weak_classes"])  # kernels read their elements unasked
     row = np.zeros(WIDTH, np.int64)
     for name, values in arrays.items():
         assert values.dtype == ARRAYS[name] and values.flags.c_contiguous, name
@@ -69,7 +70,7 @@ def postings_of(row: Any) -> Any:
         row[KIND], i64_at(row, _TERM_BLOCK), u16_at(row, _BLOCK_WINDOW), u32_at(row, _BLOCK_POSTING), u32_at(row, _BLOCK_SKYLINE), u8_at(row, _SKYLINE),
         u16_at(row, _POSTING_DOC), u8_at(row, _POSTING_CLASS), u32_at(row, _CLASS_TF), u32_at(row, _CLASS_SHORTEST), f32_at(row, _CLASS_WEIGHT), u8_at(row, _BEST_WORTH),
         u32_at(row, _OVERFLOW_POSTING), u32_at(row, _OVERFLOW_TF), u16_at(row, _POSTING_U16), f32_at(row, _POSTING_F32),
-        u32_at(row, _BITMAP_TERM), u64_at(row, _BITMAP), u16_at(row, _BITMAP_RANK), f64_at(row, _NUMBERS)[SCALE],
+        u32_at(row, _BITMAP_TERM), u64_at(row, _BITMAP), u16_at(row, _BITMAP_RANK), np.int64(u32_at(row, _WEAK_CLASSES)[0]), f64_at(row, _NUMBERS)[SCALE],
         f64_at(row, _NUMBERS)[SEALED_BASE], f64_at(row, _NUMBERS)[SEALED_SLOPE], u32_at(row, _LENGTH),
     )  # fmt: skip
 

@@ -56,6 +56,7 @@ from agentir_ray.kernels.visible import passes, visible
 FIRST_SLICE = 4_096  # documents; each slice is twice the one before, up to a window, so that a threshold is found early
 STREAM = 64  # a list without a bitmap is read through, rather than searched, when it has fewer postings than this times the documents to look up
 CHUNK = 64  # survivors located and then scored together, so that the memory they need is fetched together
+NOWHERE, ONCE = -1, -2  # in the place of a posting: there is none; its tf is 1, that is all one needs to know
 SMALLEST_GAIN = 1e-20  # of the largest one: keeps sums of float32 above zero
 
 # The types of a search's arguments: what is searched (rows, their order, ordinals (terms, segments)), how it is scored, what may be seen.
@@ -163,6 +164,112 @@ def _add_to_touched(posting_doc: Any, posting_class: Any, start: Any, stop: Any,
 
 
 @numba.njit(cache=True, nogil=True)
+def _collect(found: Any, touched: Any, accumulator: Any, reached: Any, extra: Any, rest: Any, needed: Any) -> Any:
+    """Empty the accumulator and keep, in place, the touched documents that would reach what is needed with all the `rest`; returns how many. reached[c] is what each has."""
+    kept = 0
+    for c in range(found):
+        low = touched[c]
+        so_far = accumulator[low] + extra
+        accumulator[low] = 0.0
+        touched[kept] = low
+        reached[kept] = so_far
+        kept += 1 if so_far + rest >= needed else 0
+    return kept
+
+
+@numba.njit(cache=True, nogil=True)
+def _keep_passing(count: Any, touched: Any, reached: Any, origin: Any, words: Any) -> Any:
+    kept = 0
+    for c in range(count):
+        touched[kept], reached[kept] = touched[c], reached[c]
+        kept += 1 if passes(origin + np.int64(touched[c]), words) else 0
+    return kept
+
+
+@numba.njit(cache=True, nogil=True)
+def _keep_visible(count: Any, touched: Any, reached: Any, origin: Any, documents: Any, snapshot_seq: Any, expiry_now_us: Any, written_until_us: Any) -> Any:
+    kept = 0
+    for c in range(count):
+        if visible(
+            origin + np.int64(touched[c]), documents.created_at, documents.expires_at,
+            documents.deleted_seq, documents.deleted_at, documents.superseded_seq, documents.superseded_at, snapshot_seq, expiry_now_us, written_until_us,
+        ):  # fmt: skip
+            touched[kept], reached[kept] = touched[c], reached[c]
+            kept += 1
+    return kept
+
+
+@numba.njit(cache=True, nogil=True)
+def _ask_bitmap(count: Any, touched: Any, reached: Any, bitmap: Any, pairs: Any, bound: Any, weak_bound: Any, rest: Any, needed: Any) -> Any:
+    """Add what a term can bring to those that have it, and keep who can still reach what is needed with the rest. `pairs`: where the window's words begin in the bitmap."""
+    kept = 0
+    for c in range(count):
+        low = np.int64(touched[c])
+        at = 2 * (pairs + (low >> 6))
+        bit = np.uint64(low & 63)
+        has = (bitmap[at] >> bit) & np.uint64(1)
+        strong = (bitmap[at + 1] >> bit) & np.uint64(1)
+        most = reached[c] + ((bound if strong else weak_bound) if has else np.float32(0.0))
+        touched[kept] = low
+        reached[kept] = most
+        kept += 1 if most + rest >= needed else 0
+    return kept
+
+
+@numba.njit(cache=True, nogil=True)
+def _locate_in_list(count: Any, lows: Any, posting_doc: Any, start: Any, stop: Any, place: Any) -> None:
+    """place[c] = the posting of document lows[c], NOWHERE if there is none. All are searched for in step, so that the memory they wait for is fetched together."""
+    for c in range(count):
+        place[c] = start
+    size = stop - start
+    while size > 1:
+        half = size >> 1
+        for c in range(count):
+            p = place[c]
+            place[c] = p + half if posting_doc[p + half - 1] < lows[c] else p
+        size -= half
+    for c in range(count):
+        p = place[c]
+        p += 1 if posting_doc[p] < lows[c] else 0
+        place[c] = p if p < stop and posting_doc[p] == lows[c] else NOWHERE
+
+
+@numba.njit(cache=True, nogil=True)
+def _ask_list(
+    count: Any, touched: Any, reached: Any, posting_doc: Any, posting_class: Any, start: Any, stop: Any, gain: Any, reach: Any, rest: Any, needed: Any, place: Any
+) -> Any:
+    """`_ask_bitmap` of a term without one."""
+    kept = 0
+    for first in range(0, count, CHUNK):
+        those = min(CHUNK, count - first)
+        _locate_in_list(those, touched[first : first + those], posting_doc, start, stop, place)
+        for c in range(those):
+            most = reached[first + c]
+            if place[c] >= 0:
+                most += gain * reach[posting_class[place[c]]]
+            touched[kept] = touched[first + c]
+            reached[kept] = most
+            kept += 1 if most + rest >= needed else 0
+    return kept
+
+
+@numba.njit(cache=True, nogil=True)
+def _locate_by_bitmap(count: Any, lows: Any, bitmap: Any, bitmap_rank: Any, start: Any, origin: Any, block_start: Any, once: Any, posting_class: Any, place: Any) -> None:
+    """`_locate_in_list` of a term with a bitmap; ONCE where the posting is weak, and that says it all (`once`)."""
+    for c in range(count):
+        d = origin + np.int64(lows[c])
+        at = 2 * (start + (d >> 6))
+        bit = np.uint64(1) << np.uint64(d & 63)
+        place[c] = NOWHERE
+        if bitmap[at] & bit:
+            if once and not bitmap[at + 1] & bit:
+                place[c] = ONCE
+            else:
+                place[c] = place_in_bitmap(bitmap, bitmap_rank, start, d, block_start)
+                prefetch(posting_class, place[c])
+
+
+@numba.njit(cache=True, nogil=True)
 def _walk(
     rows: Any,
     order: Any,
@@ -208,7 +315,8 @@ def _walk(
     cursor, bitmap_at = np.empty(terms, np.int64), np.empty(terms, np.int64)
     block_start, start, stop = np.empty(terms, np.int64), np.empty(terms, np.int64), np.empty(terms, np.int64)
     by_bound, bound, weaker = np.empty(terms, np.int64), np.empty(terms, np.float32), np.empty(terms + 1, np.float32)
-    kept, place = np.empty(CHUNK, np.int64), np.empty((CHUNK, terms), np.int64)
+    weak_bound = np.empty(terms, np.float32)
+    kept, place = np.empty(CHUNK, np.uint16), np.empty((terms, CHUNK), np.int64)
     total = np.int64(0)
     for o in order:
         total += rows[o, END] - rows[o, FIRST]
@@ -234,8 +342,12 @@ def _walk(
                 skipped[o] = 1
                 passed += end - first
                 continue
+        weak_reach = np.float32(0.0)
+        for c in range(postings.weak_classes):
+            weak_reach = max(weak_reach, reach[c])
         for i in range(terms):
             ordinal = ordinals[i, o]
+            weak_bound[i] = small[i] * weak_reach
             cursor[i] = postings.term_block[ordinal] if ordinal >= 0 else 0
             bitmap_at[i] = bitmap_start(postings, ordinal) if ordinal >= 0 else -1
 
@@ -302,70 +414,50 @@ def _walk(
                 _add_to_touched(posting_doc, posting_class, start[i], stop[i], small[i], reach, accumulator)
 
             # Who can still reach the threshold, given which of the weaker terms are there.
-            survivors = 0
-            for c in range(found):
-                low = np.int64(touched[c])
-                most = accumulator[low]
-                accumulator[low] = 0.0
-                if most + weaker[rest] + extra < needed:
-                    continue
-                d = origin + low
-                if not passes(d, documents.filter):
-                    continue
-                j = rest
-                while j > 0 and most + weaker[j] + extra >= needed:
-                    j -= 1
-                    i = by_bound[j]
-                    if bitmap_at[i] >= 0:
-                        if (bitmap[bitmap_at[i] + (d >> 6)] >> np.uint64(d & 63)) & np.uint64(1):
-                            most += bound[j]
-                    else:
-                        p = lower_bound(posting_doc, start[i], stop[i], low)
-                        if p < stop[i] and posting_doc[p] == low:
-                            most += small[i] * reach[posting_class[p]]
-                if most + weaker[j] + extra >= needed:
-                    touched[survivors] = low
-                    reached[survivors] = most + extra
-                    survivors += 1
-                    prefetch(postings.length, d)
+            survivors = _collect(found, touched, accumulator, reached, extra, weaker[rest], needed)
+            if len(documents.filter) > 0:
+                survivors = _keep_passing(survivors, touched, reached, origin, documents.filter)
+            if hides:
+                survivors = _keep_visible(survivors, touched, reached, origin, documents, snapshot_seq, expiry_now_us, written_until_us)
+            while rest > 0 and survivors > 0:
+                rest -= 1
+                i = by_bound[rest]
+                if bitmap_at[i] >= 0:
+                    pairs = bitmap_at[i] + (origin >> 6)
+                    survivors = _ask_bitmap(survivors, touched, reached, bitmap, pairs, bound[rest], min(bound[rest], weak_bound[i]), weaker[rest], needed)
+                else:
+                    survivors = _ask_list(survivors, touched, reached, posting_doc, posting_class, start[i], stop[i], small[i], reach, weaker[rest], needed, place[0])
 
-            for chunk in range(0, survivors, CHUNK):
-                located = 0
-                for c in range(chunk, min(chunk + CHUNK, survivors)):
-                    if reached[c] < needed:
+            for first_of in range(0, survivors, CHUNK):
+                those = 0
+                for c in range(first_of, min(first_of + CHUNK, survivors)):
+                    if reached[c] >= needed:
+                        kept[those] = touched[c]
+                        reached[first_of + those] = reached[c]
+                        prefetch(postings.length, origin + np.int64(touched[c]))
+                        those += 1
+                for i in range(terms):
+                    if start[i] == stop[i]:
+                        place[i, :those] = NOWHERE
+                    elif bitmap_at[i] >= 0:
+                        _locate_by_bitmap(those, kept, bitmap, bitmap_rank, bitmap_at[i], origin, block_start[i], postings.kind == BM25, posting_class, place[i])
+                    else:
+                        _locate_in_list(those, kept, posting_doc, start[i], stop[i], place[i])
+                for c in range(those):
+                    if reached[first_of + c] < needed:
                         continue
-                    low = np.int64(touched[c])
-                    d = origin + low
-                    if hides and not visible(
-                        d, documents.created_at, documents.expires_at, documents.deleted_seq, documents.deleted_at, documents.superseded_seq, documents.superseded_at,
-                        snapshot_seq, expiry_now_us, written_until_us,
-                    ):  # fmt: skip
-                        continue
-                    kept[located] = c
-                    for i in range(terms):
-                        p = np.int64(-1)
-                        if start[i] < stop[i]:
-                            if bitmap_at[i] >= 0:
-                                p = place_in_bitmap(bitmap, bitmap_rank, bitmap_at[i], d, block_start[i])
-                                if p >= 0:
-                                    prefetch(posting_class, p)
-                            else:
-                                p = lower_bound(posting_doc, start[i], stop[i], low)
-                                if p == stop[i] or posting_doc[p] != low:
-                                    p = np.int64(-1)
-                        place[located, i] = p
-                    located += 1
-                for j in range(located):
-                    if reached[kept[j]] < needed:
-                        continue
-                    d = origin + np.int64(touched[kept[j]])
+                    d = origin + np.int64(kept[c])
                     length = float(postings.length[d])
                     score = 0.0
                     for i in range(terms):
-                        if place[j, i] >= 0:
-                            score += exact_contribution(postings, place[j, i], gain[i], base, slope, length)
+                        p = place[i, c]
+                        if p == ONCE:
+                            score += contribution(gain[i], 1.0, length, base, slope)
+                        elif p >= 0:
+                            score += exact_contribution(postings, p, gain[i], base, slope, length)
+                    timestamp = documents.timestamp[d] if recency_weight > 0.0 else as_of_us
                     of_document = documents.importance[d] if len(documents.importance) > 0 else 0.0
-                    score = add_priors(score, documents.timestamp[d], of_document, as_of_us, recency_weight, tau_us, importance_weight)
+                    score = add_priors(score, timestamp, of_document, as_of_us, recency_weight, tau_us, importance_weight)
                     if score < threshold:
                         continue
                     seq = documents.seq[d]

@@ -9,7 +9,8 @@ Sections (N documents in time order, T terms by ascending hash, B blocks, P post
     block_window uint16 (B) | block_posting uint32 (B+1) | block_skyline uint32 (B+1) | skyline uint8: per block the classes that no other one beats
     posting_doc uint16 (P) | posting_class uint8 (P) | class_tf class_shortest uint32 (256) | overflow_posting overflow_tf uint32: the tf of the postings without a class
     best_worth uint8 (3T): what a term's tenth, hundredth and thousandth best posting is worth at least, in 255ths of its gain, at the default k1 and b and the average length here
-    bitmap_term uint32 | bitmap uint64 | bitmap_rank uint16: of terms in more than one document of 64, whole blocks of 512 documents a term, and ranks of the blocks
+    bitmap_term uint32 | bitmap uint64 | bitmap_rank uint16 | weak_classes uint32 (1): of terms in more than one document of 64, whole blocks of 512 documents a term. Words come
+        in pairs: who has the term, and whose posting's class is not among the first `weak_classes`; ranks are of the blocks
     forward_start int64 (N+1) | forward uint8
     key_start uint64 (K+1) | key_data uint8 | key_posting int64 (K+1) | key_doc uint32
     id_hash uint64 (N, ascending) | id_doc uint32 (N)
@@ -158,17 +159,20 @@ def _postings(draft: Draft, length: Array) -> Mapping[str, Array]:
         "best_worth": best,
         "overflow_posting": overflow_posting[ascending].astype(np.uint32),
         "overflow_tf": overflow_tf[ascending],
-        **dense_bitmaps(term_block, block_window, block_posting, posting_doc, len(doc_start) - 1),
+        **dense_bitmaps(term_block, block_window, block_posting, posting_doc, posting_class, classes.weak, len(doc_start) - 1),
     }
 
 
-def dense_bitmaps(term_block: Array, block_window: Array, block_posting: Array, posting_doc: Array, documents: int) -> dict[str, Array]:
-    """Bitmaps of the terms in more than one document of 64, none in a segment of few documents: a search among few postings is as fast."""
+def dense_bitmaps(term_block: Array, block_window: Array, block_posting: Array, posting_doc: Array, posting_class: Array, weak_classes: int, documents: int) -> dict[str, Array]:
+    """Bitmaps of the terms in more than one document of 64, none in a segment of few documents: a search among few postings is as fast.
+
+    A bitmap says of each document whether it has the term, and whether its posting's class is among the first `weak_classes`, which bounds it better than the block does.
+    """
     dense = np.flatnonzero(np.diff(block_posting[term_block]) * 64 > documents) if documents >= MIN_BITMAP_DOCUMENTS else np.empty(0, np.int64)
     words = -(-documents // 512) * 8
-    bitmap, rank = np.zeros(len(dense) * words, np.uint64), np.zeros(len(dense) * words // 8, np.uint16)
-    invert.fill_bitmaps(dense, term_block, block_window, block_posting, posting_doc, words, bitmap, rank)
-    return {"bitmap_term": dense.astype(np.uint32), "bitmap": bitmap, "bitmap_rank": rank}
+    bitmap, rank = np.zeros(2 * len(dense) * words, np.uint64), np.zeros(len(dense) * words // 8, np.uint16)
+    invert.fill_bitmaps(dense, term_block, block_window, block_posting, posting_doc, posting_class, weak_classes, words, bitmap, rank)
+    return {"bitmap_term": dense.astype(np.uint32), "bitmap": bitmap, "bitmap_rank": rank, "weak_classes": np.array([weak_classes], np.uint32)}
 
 
 def _forward(draft: Draft) -> Mapping[str, Array]:

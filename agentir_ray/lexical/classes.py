@@ -26,6 +26,11 @@ class Classes(NamedTuple):
     longest: Array
     of: Array
 
+    @property
+    def weak(self) -> int:
+        """How many classes, the first ones, have a tf of 1: no rank need be looked up for what these postings contribute."""
+        return int(np.count_nonzero(self.tf == 1))
+
     def least_worth(self, base: float, slope: float) -> Array:
         """uint8 (256): tf / (tf + base + slope * length) of each class, in 255ths, rounded down: no posting of the class is worth less."""
         tf = self.tf.astype(np.float64)

@@ -20,6 +20,7 @@ from agentir_ray.lexical.query import Priors, Scoring
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US
 
 Array = npt.NDArray[Any]
+FEW = 128  # results that our own kernel sorts sooner than numpy
 LONG_POSTINGS = 65_536  # some 0.1 ms of work; with less the GIL is kept, as getting it back beside a busy writer would cost more
 _local = threading.local()
 
@@ -100,10 +101,21 @@ def top_k(
             arguments: tuple[Any, ...] = look.rows, part, snapshot.ordinals, *query, *times, hopeful, size, *heap, skipped, *scratch()
             size = kernel(*arguments)
             searched += len(part)
-    sort_heap(size, *heap)
-    passed_over = int(skipped.sum())
-    score, seq, ref = (values[:size] for values in heap)
+    score, seq, ref = best_first(size, *heap)
+    passed_over = int(skipped.sum()) if segments > 1 else 0
     return TopK(score, seq, ref, searched - passed_over, passed_over, not_searched)
+
+
+def best_first(size: int, score: Array, seq: Array, ref: Array) -> tuple[Array, Array, Array]:
+    """The first `size` places of a heap as lists, best first, equal scores newer first."""
+    if size <= FEW:
+        sort_heap(size, score, seq, ref)
+        return score[:size], seq[:size], ref[:size]
+    order = np.argsort(score[:size])[::-1]  # numpy sorts numbers many at a time
+    ranked = score[order]
+    if (ranked[1:] == ranked[:-1]).any():
+        order = np.lexsort((seq[:size], score[:size]))[::-1]
+    return score[order], seq[order], ref[order]
 
 
 def _search_long(*arguments: Any) -> int:

@@ -35,7 +35,7 @@ from agentir_ray.types import NEVER_US
 Array = npt.NDArray[Any]
 _SEARCHED = (
     "term_block", "block_window", "block_posting", "block_skyline", "skyline", "posting_doc", "posting_class", "class_tf", "class_shortest", "best_worth",
-    "overflow_posting", "overflow_tf", "bitmap_term", "bitmap", "bitmap_rank", "length", "seq", "timestamp", "created_at", "expires_at", "importance",
+    "overflow_posting", "overflow_tf", "bitmap_term", "bitmap", "bitmap_rank", "weak_classes", "length", "seq", "timestamp", "created_at", "expires_at", "importance",
 )  # fmt: skip
 OPEN_BYTES = 16_384  # an open file's table and one array a section
 MAX_KEY_BYTES = 1_024  # a filter with longer operands is evaluated anew each time rather than kept as a key beside its bitmap

@@ -28,7 +28,20 @@ from agentir_ray.sections import SectionFile
 
 Array = npt.NDArray[Any]
 _KINDS = {"u8": CLASS_WEIGHT, "u16": U16_WEIGHT, "f32": F32_WEIGHT}
-_POSTINGS = ("term_block", "block_window", "block_posting", "block_skyline", "skyline", "posting_doc", "posting_class", "class_weight", "bitmap_term", "bitmap", "bitmap_rank")
+_POSTINGS = (
+    "term_block",
+    "block_window",
+    "block_posting",
+    "block_skyline",
+    "skyline",
+    "posting_doc",
+    "posting_class",
+    "class_weight",
+    "bitmap_term",
+    "bitmap",
+    "bitmap_rank",
+    "weak_classes",
+)
 _COLUMNS = ("length", "seq", "timestamp", "created_at", "expires_at", "importance")
 
 

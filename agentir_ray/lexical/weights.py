@@ -9,7 +9,7 @@ Sections (T terms by ascending hash, B blocks, P postings):
     term_hash uint64 (T) | term_start int64 (T+1) | term_data uint8 | term_block int64 (T+1)
     block_window uint16 (B) | block_posting uint32 (B+1) | block_skyline uint32 (B+1) | skyline uint8 (B): per block the class of its largest weight
     posting_doc uint16 (P) | posting_class uint8 (P) | class_weight float32 (256): no weight of the class is larger | posting_u16 uint16 (P) or posting_f32 float32 (P)
-    bitmap_term uint32 | bitmap uint64 | bitmap_rank uint16: as in a segment
+    bitmap_term uint32 | bitmap uint64 | bitmap_rank uint16 | weak_classes uint32 (1): as in a segment
 
 Classes ascend with the weight. In u8 a posting's class is its code, and there is nothing beside it.
 """
@@ -94,6 +94,7 @@ def build_weights(vectors: SparseVectors, encoding: Encoding, segment: Segment, 
     _check_distinct(vectors, entries, posting_doc, block_posting, source)
     value = value[source]
     posting_class, largest = (value.astype(np.uint8), np.arange(CLASSES)) if encoding == "u8" else _classes(value)
+    weak = int(np.median(posting_class)) + 1 if len(value) else 0  # the bitmaps tell the lower half of the weights from the upper
     class_weight = np.zeros(CLASSES, np.float32)
     class_weight[: len(largest)] = _round_up(largest.astype(np.float64) * (1.0 if encoding == "f32" else scale))
     meta = {"format": FORMAT_VERSION, "encoding": encoding, "scale": 1.0 if encoding == "f32" else float(scale), **stamp(segment)}
@@ -111,7 +112,7 @@ def build_weights(vectors: SparseVectors, encoding: Encoding, segment: Segment, 
         "posting_class": posting_class,
         "class_weight": class_weight,
         **({} if encoding == "u8" else {f"posting_{encoding}": value}),
-        **dense_bitmaps(term_block, block_window, block_posting, posting_doc, segment.documents),
+        **dense_bitmaps(term_block, block_window, block_posting, posting_doc, posting_class, weak, segment.documents),
     }
 
 
