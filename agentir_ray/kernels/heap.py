@@ -6,8 +6,11 @@ The order is total: by score, then by sequence number, newer first; so equal sco
 from typing import Any
 
 import numba
+import numpy as np
 
-from agentir_ray.kernels.signatures import INT, WRITE_F64, WRITE_I64
+from agentir_ray.kernels.signatures import INT, READ_F64, READ_I64, WRITE_F64, WRITE_I64
+
+FEW_TIES = 32  # that many are sorted by insertion
 
 
 @numba.njit(cache=True, nogil=True)
@@ -56,3 +59,23 @@ def sort_heap(size: Any, heap_score: Any, heap_seq: Any, heap_ref: Any) -> None:
         score, seq, ref = heap_score[end], heap_seq[end], heap_ref[end]
         heap_score[end], heap_seq[end], heap_ref[end] = heap_score[0], heap_seq[0], heap_ref[0]
         _sift_down(score, seq, ref, end, heap_score, heap_seq, heap_ref)
+
+
+@numba.njit([numba.void(READ_F64, READ_I64, WRITE_I64)], cache=True)
+def order_ties(score: Any, seq: Any, order: Any) -> None:
+    """`order` lists places by descending score; put those of equal scores in the order of descending sequence number, in place."""
+    first = 0
+    for i in range(1, len(order) + 1):
+        if i < len(order) and score[order[i]] == score[order[first]]:
+            continue
+        if i - first > FEW_TIES:
+            tied = order[first:i].copy()
+            order[first:i] = tied[np.argsort(-seq[tied])]
+        else:
+            for j in range(first + 1, i):
+                moved = order[j]
+                while j > first and seq[order[j - 1]] < seq[moved]:
+                    order[j] = order[j - 1]
+                    j -= 1
+                order[j] = moved
+        first = i

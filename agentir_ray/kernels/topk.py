@@ -54,7 +54,7 @@ from agentir_ray.kernels.signatures import (
 from agentir_ray.kernels.visible import passes, visible
 
 FIRST_SLICE = 4_096  # documents; each slice is twice the one before, up to a window, so that a threshold is found early
-STREAM = 64  # a list without a bitmap is read through, rather than searched, when it has fewer postings than this times the documents to look up
+STREAM = 16  # a list without a bitmap is read through, rather than searched, when it has fewer postings than this times the documents to look up
 CHUNK = 64  # survivors located and then scored together, so that the memory they need is fetched together
 NOWHERE, ONCE = -1, -2  # in the place of a posting: there is none; its tf is 1, that is all one needs to know
 SMALLEST_GAIN = 1e-20  # of the largest one: keeps sums of float32 above zero
@@ -161,6 +161,25 @@ def _add_to_touched(posting_doc: Any, posting_class: Any, start: Any, stop: Any,
         so_far = accumulator[low]
         if so_far != 0.0:
             accumulator[low] = so_far + gain * reach[posting_class[p]]
+
+
+@numba.njit(cache=True, nogil=True)
+def _needed(threshold: Any, slack: Any, unit: Any) -> Any:
+    """What a document must reach for the threshold, in float32 units of the largest gain: a little less, and nothing where the threshold is no number to compare with."""
+    return np.float32((threshold - abs(threshold) * slack) / unit) if abs(threshold) < np.inf else np.float32(-np.inf)
+
+
+@numba.njit(cache=True, nogil=True)
+def _lead(count: Any, touched: Any, reached: Any, k: Any) -> Any:
+    """Put the documents that reach as much as the k-th of them to the front; returns how many."""
+    enough = _largest(reached, count, k)
+    leaders = 0
+    for c in range(count):
+        if reached[c] >= enough:
+            touched[c], touched[leaders] = touched[leaders], touched[c]
+            reached[c], reached[leaders] = reached[leaders], reached[c]
+            leaders += 1
+    return leaders
 
 
 @numba.njit(cache=True, nogil=True)
@@ -362,7 +381,7 @@ def _walk(
             threshold = max(least, hope)
             if size == k and k > 0:
                 threshold = max(threshold, heap_score[0])
-            needed = np.float32((threshold - abs(threshold) * slack) / unit) if threshold > -np.inf else np.float32(-np.inf)
+            needed = _needed(threshold, slack, unit)
             extra64 = add_priors(0.0, documents.timestamp[origin + hi - 1], documents.largest_importance, as_of_us, recency_weight, tau_us, importance_weight)
             extra = np.float32(extra64 / unit) * above
 
@@ -428,13 +447,19 @@ def _walk(
                 else:
                     survivors = _ask_list(survivors, touched, reached, posting_doc, posting_class, start[i], stop[i], small[i], reach, weaker[rest], needed, place[0])
 
-            for first_of in range(0, survivors, CHUNK):
+            # Many are scored best first: the k most promising alone tell what the others must reach.
+            leaders = _lead(survivors, touched, reached, k) if 0 < 2 * k < survivors else survivors
+            following = 0
+            while following < survivors:
+                first_of = following
+                following = min(first_of + CHUNK, leaders if first_of < leaders else survivors)
                 those = 0
-                for c in range(first_of, min(first_of + CHUNK, survivors)):
+                for c in range(first_of, following):
                     if reached[c] >= needed:
                         kept[those] = touched[c]
                         reached[first_of + those] = reached[c]
                         prefetch(postings.length, origin + np.int64(touched[c]))
+                        prefetch(documents.seq, origin + np.int64(touched[c]))
                         those += 1
                 for i in range(terms):
                     if start[i] == stop[i]:
@@ -467,7 +492,7 @@ def _walk(
                     size = offer(score, seq, np.int64(o) << 32 | d, size, heap_score, heap_seq, heap_ref)
                     if size == k and heap_score[0] > threshold:
                         threshold = heap_score[0]
-                        needed = np.float32((threshold - abs(threshold) * slack) / unit)
+                        needed = _needed(threshold, slack, unit)
 
             if hopeful and k > 0 and 4 * passed >= 5 * looked and passed < total:
                 looked = passed
@@ -611,7 +636,7 @@ def score_documents(rows: Any, which: Any, ordinals: Any, gain: Any, base: Any, 
         score = 0.0
         length = float(postings.length[docs[j]])
         for i in range(len(gain)):
-            if ordinals[i, which] >= 0:
+            if ordinals[i, which] >= 0 and gain[i] > 0.0:
                 p = find_posting(postings, ordinals[i, which], docs[j])
                 if p >= 0:
                     score += exact_contribution(postings, p, gain[i], base, slope, length)
@@ -697,10 +722,11 @@ def search_buffer(
         while p >= 0:
             d = np.int64(posting_doc[p])
             if timestamp[d] >= since_us and timestamp[d] <= until_us and passes(d, filter_words):
-                if accumulator[d] == 0.0:
+                part = contribution(gain[i], float(posting_tf[p]), float(doc_length[d]), base, slope)
+                if accumulator[d] == 0.0 and part > 0.0:  # a part that vanished must not list the document again
                     touched[found] = d
                     found += 1
-                accumulator[d] += contribution(gain[i], float(posting_tf[p]), float(doc_length[d]), base, slope)
+                accumulator[d] += part
             p = np.int64(posting_next[p])
     k = len(heap_score)
     for c in range(found):

@@ -73,5 +73,7 @@ def inverse_document_frequencies(documents: int, df: npt.NDArray[np.int64]) -> F
 
 
 def scoring(query: Query, statistics: Statistics, bm25: Bm25) -> Scoring:
-    gain = [weight * inverse_document_frequency(statistics.documents, df) * (bm25.k1 + 1.0) for weight, df in zip(query.weights, statistics.df, strict=True)]
+    documents, factor = statistics.documents, bm25.k1 + 1.0
+    # `inverse_document_frequency`, written out: a call a term is a good part of a short search
+    gain = [weight * math.log(1.0 + (documents - df + 0.5) / (df + 0.5)) * factor for weight, df in zip(query.weights, statistics.df, strict=True)]
     return Scoring(np.array(gain, np.float64), bm25.k1 * (1.0 - bm25.b), bm25.k1 * bm25.b / statistics.average_length)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.kernels import topk
-from agentir_ray.kernels.heap import sort_heap
+from agentir_ray.kernels.heap import order_ties, sort_heap
 from agentir_ray.kernels.invert import WINDOW
 from agentir_ray.kernels.rows import CHANGES, END, FILTER, FIRST, HIDDEN, UNKNOWN, point_to
 from agentir_ray.lexical.filters import EVERYTHING, Expression
@@ -111,10 +111,8 @@ def best_first(size: int, score: Array, seq: Array, ref: Array) -> tuple[Array, 
     if size <= FEW:
         sort_heap(size, score, seq, ref)
         return score[:size], seq[:size], ref[:size]
-    order = np.argsort(score[:size])[::-1]  # numpy sorts numbers many at a time
-    ranked = score[order]
-    if (ranked[1:] == ranked[:-1]).any():
-        order = np.lexsort((seq[:size], score[:size]))[::-1]
+    order = np.argsort(-score[:size])  # numpy sorts numbers many at a time
+    order_ties(score, seq, order)
     return score[order], seq[order], ref[order]
 
 

@@ -174,7 +174,17 @@ def test_each_kernel_is_compiled_once() -> None:
     """A kernel that is called from Python has one declared signature: mapped or heap arrays, integers or floats, nothing is compiled at the first search."""
     called = [
         *(topk.search, topk.search_long, topk.search_many, topk.count_before, topk.score_documents, topk.reach_of_segments, topk.term_tf, topk.search_buffer),
-        *(scores.score_buffer, scores.add_priors, scores.count_before, visible.last_visible, heap.sort_heap, classes.count_pairs, invert.fill_bitmaps, invert.place_postings),
+        *(
+            scores.score_buffer,
+            scores.add_priors,
+            scores.count_before,
+            visible.last_visible,
+            heap.sort_heap,
+            heap.order_ties,
+            classes.count_pairs,
+            invert.fill_bitmaps,
+            invert.place_postings,
+        ),
         *(growing.append_postings, growing.find_tf, hashing.hash_strings, hashing.find_strings, hashing.unite_strings),
         *(invert.rename_terms, invert.list_blocks, invert.invert, invert.skylines, invert.measure_forward, invert.pack_forward, invert.place_documents, invert.group_pairs),
         *(invert.gather_forward, invert.count_each, invert.subtract_terms, tokenize.scan_texts, tokenize.place_words, tokenize.count_tokens, tokenize.count_terms),
