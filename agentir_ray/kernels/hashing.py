@@ -15,18 +15,24 @@ _OFFSET_BASIS = np.uint64(0xCBF29CE484222325)
 _PRIME = np.uint64(0x100000001B3)
 
 
+@numba.njit(cache=True, nogil=True)
+def hash_bytes(data: Any, start: Any, stop: Any) -> Any:
+    """FNV-1a of data[start:stop]."""
+    h = _OFFSET_BASIS
+    for j in range(start, stop):
+        h = (h ^ np.uint64(data[j])) * _PRIME
+    return h
+
+
 @numba.njit([numba.void(READ_U8, READ_I64, WRITE_U64)], cache=True, nogil=True)
 def hash_strings(data: Any, start: Any, out: Any) -> None:
     """out[i] = FNV-1a of data[start[i]:start[i + 1]]; data uint8, start int64 (n + 1), out uint64 (n)."""
     for i in range(len(out)):
-        h = _OFFSET_BASIS
-        for j in range(start[i], start[i + 1]):
-            h = (h ^ np.uint64(data[j])) * _PRIME
-        out[i] = h
+        out[i] = hash_bytes(data, start[i], start[i + 1])
 
 
 @numba.njit(cache=True, nogil=True)
-def _same(a: Any, a_start: Any, b: Any, b_start: Any, size: Any) -> Any:
+def same_bytes(a: Any, a_start: Any, b: Any, b_start: Any, size: Any) -> Any:
     """Whether a[a_start:a_start + size] equals b[b_start:b_start + size]."""
     for j in range(size):  # noqa: SIM110 - Numba compiles no generator expression
         if a[a_start + j] != b[b_start + j]:
@@ -42,7 +48,7 @@ def find_strings(hashes: Any, start: Any, data: Any, wanted_hash: Any, wanted_st
         t = np.searchsorted(hashes, wanted_hash[i])
         size = wanted_start[i + 1] - wanted_start[i]
         while t < len(hashes) and hashes[t] == wanted_hash[i]:
-            if start[t + 1] - start[t] == size and _same(data, start[t], wanted_data, wanted_start[i], size):
+            if start[t + 1] - start[t] == size and same_bytes(data, start[t], wanted_data, wanted_start[i], size):
                 out[i] = t
                 break
             t += 1
@@ -64,7 +70,7 @@ def unite_strings(hashes: Any, start: Any, data: Any, order: Any, united: Any) -
         number = -1
         for g in range(i - 1, group - 1, -1):
             q = order[g]
-            if start[q + 1] - start[q] == size and _same(data, start[p], data, start[q], size):
+            if start[q + 1] - start[q] == size and same_bytes(data, start[p], data, start[q], size):
                 number = united[q]
                 break
         if number < 0:

@@ -51,7 +51,7 @@ def _reader(dtype: Any) -> Any:
 
 # The array whose address and length are row[field] and row[field + 1].
 u8_at, u16_at, u32_at, u64_at = _reader(np.uint8), _reader(np.uint16), _reader(np.uint32), _reader(np.uint64)
-i64_at, f32_at, f64_at = _reader(np.int64), _reader(np.float32), _reader(np.float64)
+i32_at, i64_at, f32_at, f64_at = _reader(np.int32), _reader(np.int64), _reader(np.float32), _reader(np.float64)
 
 
 @numba.njit(nogil=True, inline="always")

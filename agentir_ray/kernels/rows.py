@@ -12,15 +12,16 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from agentir_ray.kernels.memory import f32_at, f64_at, i64_at, u8_at, u16_at, u32_at, u64_at
+from agentir_ray.kernels.memory import f32_at, f64_at, i32_at, i64_at, u8_at, u16_at, u32_at, u64_at
 
-# The arrays, in order: the index, then the documents, then what this query may see.
+# The arrays, in order: the index, the documents, the dictionary, then what this query may see.
 ARRAYS = {
     "term_block": np.int64, "block_window": np.uint16, "block_posting": np.uint32, "block_skyline": np.uint32, "skyline": np.uint8,
     "posting_doc": np.uint16, "posting_class": np.uint8, "class_tf": np.uint32, "class_shortest": np.uint32, "class_weight": np.float32,
     "best_worth": np.uint8, "overflow_posting": np.uint32, "overflow_tf": np.uint32, "posting_u16": np.uint16, "posting_f32": np.float32,
     "bitmap_term": np.uint32, "bitmap": np.uint64, "bitmap_rank": np.uint16, "weak_classes": np.uint32, "numbers": np.float64,
     "length": np.uint32, "seq": np.int64, "timestamp": np.int64, "created_at": np.int64, "expires_at": np.int64, "importance": np.float64,
+    "term_hash": np.uint64, "term_start": np.int64, "term_data": np.uint8, "dead_df": np.int32,
     "filter": np.uint64, "deleted_seq": np.int64, "deleted_at": np.int64, "superseded_seq": np.int64, "superseded_at": np.int64,
 }  # fmt: skip
 AT = {name: 2 * i for i, name in enumerate(ARRAYS)}
@@ -37,7 +38,8 @@ LARGEST_IMPORTANCE, SCALE, SEALED_BASE, SEALED_SLOPE = range(4)
 (
     _TERM_BLOCK, _BLOCK_WINDOW, _BLOCK_POSTING, _BLOCK_SKYLINE, _SKYLINE, _POSTING_DOC, _POSTING_CLASS, _CLASS_TF, _CLASS_SHORTEST, _CLASS_WEIGHT, _BEST_WORTH,
     _OVERFLOW_POSTING, _OVERFLOW_TF, _POSTING_U16, _POSTING_F32, _BITMAP_TERM, _BITMAP, _BITMAP_RANK, _WEAK_CLASSES, _NUMBERS,
-    _LENGTH, _SEQ, _TIMESTAMP, _CREATED_AT, _EXPIRES_AT, _IMPORTANCE, _FILTER, _DELETED_SEQ, _DELETED_AT, _SUPERSEDED_SEQ, _SUPERSEDED_AT,
+    _LENGTH, _SEQ, _TIMESTAMP, _CREATED_AT, _EXPIRES_AT, _IMPORTANCE,
+    _TERM_HASH, _TERM_START, _TERM_DATA, _DEAD_DF, _FILTER, _DELETED_SEQ, _DELETED_AT, _SUPERSEDED_SEQ, _SUPERSEDED_AT,
 ) = AT.values()  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -46,6 +48,7 @@ Postings = namedtuple(
     "kind term_block block_window block_posting block_skyline skyline posting_doc posting_class class_tf class_shortest class_weight best_worth overflow_posting overflow_tf"
     " posting_u16 posting_f32 bitmap_term bitmap bitmap_rank weak_classes scale sealed_base sealed_slope length",
 )
+Dictionary = namedtuple("Dictionary", "term_hash term_start term_data dead_df term_block block_posting")
 Documents = namedtuple("Documents", "seq timestamp importance largest_importance filter created_at expires_at deleted_seq deleted_at superseded_seq superseded_at")
 
 
@@ -80,4 +83,11 @@ def documents_of(row: Any) -> Any:
     return Documents(
         i64_at(row, _SEQ), i64_at(row, _TIMESTAMP), f64_at(row, _IMPORTANCE), f64_at(row, _NUMBERS)[LARGEST_IMPORTANCE], u64_at(row, _FILTER),
         i64_at(row, _CREATED_AT), i64_at(row, _EXPIRES_AT), i64_at(row, _DELETED_SEQ), i64_at(row, _DELETED_AT), i64_at(row, _SUPERSEDED_SEQ), i64_at(row, _SUPERSEDED_AT),
+    )  # fmt: skip
+
+
+@numba.njit(nogil=True, inline="always")
+def dictionary_of(row: Any) -> Any:
+    return Dictionary(
+        u64_at(row, _TERM_HASH), i64_at(row, _TERM_START), u8_at(row, _TERM_DATA), i32_at(row, _DEAD_DF), i64_at(row, _TERM_BLOCK), u32_at(row, _BLOCK_POSTING)
     )  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from agentir_ray.kernels.hashing import _OFFSET_BASIS, _PRIME, _same
+from agentir_ray.kernels.hashing import _OFFSET_BASIS, _PRIME, same_bytes
 from agentir_ray.kernels.signatures import INT, READ_I32, READ_I64, READ_U8, WRITE_I32, WRITE_I64, WRITE_U8, WRITE_U64, together
 
 # What a byte may do in a word, as bits: `LETTER` and `DIGIT` are cores, and the same bits two places to the left say between two of which it may stand.
@@ -59,7 +59,7 @@ def _number_of(data: Any, first: Any, end: Any, key: Any, slots: Any, word_start
             if key < _LONG:
                 return number
             at = word_start[number]
-            if word_start[number + 1] - at == end - first and _same(word_data, at, data, first, end - first):
+            if word_start[number + 1] - at == end - first and same_bytes(word_data, at, data, first, end - first):
                 return number
         place = (place + np.uint64(2)) & mask
     at = word_start[words]

@@ -7,12 +7,9 @@ Segments are read in slices, at most a window each. In a slice, the lists of the
 are left cannot lift a document over it by themselves, so only documents touched so far are looked up in them: first whether they are there at all (a bit), which drops most,
 then where, to score the rest. All that is added on the way is float32, in units of the largest gain, from what the classes of postings can reach at most.
 
-Three thresholds start the search: the caller's; what the k-th best posting of a single term is worth at least (`best_worth`); and, where the documents seen so far are a fair
-sample, a hope: a score that more than k of all documents should reach, from how many of those seen do. A hope that failed shows (fewer than k reached it); the search is then
-repeated without.
+A search starts from the caller's threshold, or from what the k-th best posting of a single term is worth at least (`best_worth`), if that is more.
 """
 
-import math
 from typing import Any
 
 import numba
@@ -20,7 +17,7 @@ import numpy as np
 
 from agentir_ray.kernels.bm25 import add_priors, contribution
 from agentir_ray.kernels.classes import RANKS
-from agentir_ray.kernels.heap import offer, sort_heap
+from agentir_ray.kernels.heap import FEW, late_room, merge_late, offer, sort_heap, sort_late
 from agentir_ray.kernels.invert import WINDOW
 from agentir_ray.kernels.memory import prefetch
 from agentir_ray.kernels.postings import (
@@ -53,9 +50,11 @@ from agentir_ray.kernels.signatures import (
 )  # fmt: skip
 from agentir_ray.kernels.visible import passes, visible
 
-FIRST_SLICE = 4_096  # documents; each slice is twice the one before, up to a window, so that a threshold is found early
+FIRST_SLICE, FIRST_SLICES_RESULTS = 4_096, 64  # documents, and documents a result, where no threshold is known; each slice is twice the one before, up to a window
+READ_THROUGH = 8  # a list is read through, rather than searched, to locate as many documents as this times fewer than its postings
 STREAM = 16  # a list without a bitmap is read through, rather than searched, when it has fewer postings than this times the documents to look up
-CHUNK = 64  # survivors located and then scored together, so that the memory they need is fetched together
+CHUNK, MOST_PLACES = 1_024, 2**20  # survivors located and then scored together, fewer where there are so many terms that the places would take megabytes
+IN_STEP = 64  # documents searched for in step, so that the memory they wait for is fetched together
 NOWHERE, ONCE = -1, -2  # in the place of a posting: there is none; its tf is 1, that is all one needs to know
 SMALLEST_GAIN = 1e-20  # of the largest one: keeps sums of float32 above zero
 
@@ -65,33 +64,6 @@ _SCORING = (READ_F64, FLOAT, FLOAT, FLOAT, FLOAT, FLOAT, INT, FLOAT)
 _SNAPSHOT = (INT, INT, INT)
 _HEAP = (INT, WRITE_F64, WRITE_I64, WRITE_I64)
 _SCRATCH = (WRITE_F32, WRITE_U16, WRITE_F32)
-
-
-@numba.njit(cache=True, nogil=True)
-def _largest(values: Any, size: Any, rank: Any) -> Any:
-    """The rank-th largest (1 is the first) of values[:size]."""
-    among = values[:size].copy()
-    wanted = size - rank
-    lo, hi = 0, size - 1
-    while lo < hi:
-        pivot = among[(lo + hi) >> 1]
-        i, j = lo, hi
-        while i <= j:
-            while among[i] < pivot:
-                i += 1
-            while among[j] > pivot:
-                j -= 1
-            if i <= j:
-                among[i], among[j] = among[j], among[i]
-                i += 1
-                j -= 1
-        if wanted <= j:
-            hi = j
-        elif wanted >= i:
-            lo = i
-        else:
-            break
-    return among[wanted]
 
 
 @numba.njit(cache=True, nogil=True)
@@ -172,7 +144,30 @@ def _needed(threshold: Any, slack: Any, unit: Any) -> Any:
 @numba.njit(cache=True, nogil=True)
 def _lead(count: Any, touched: Any, reached: Any, k: Any) -> Any:
     """Put the documents that reach as much as the k-th of them to the front; returns how many."""
-    enough = _largest(reached, count, k)
+    best = np.empty(k, np.float32)  # a heap of numbers alone, the least at its root
+    size = 0
+    for c in range(count):
+        value = reached[c]
+        if size < k:
+            i = size
+            size += 1
+            while i > 0 and value < best[(i - 1) >> 1]:
+                best[i] = best[(i - 1) >> 1]
+                i = (i - 1) >> 1
+            best[i] = value
+        elif value > best[0]:
+            i = 0
+            child = 1
+            while child < k:
+                if child + 1 < k and best[child + 1] < best[child]:
+                    child += 1
+                if best[child] >= value:
+                    break
+                best[i] = best[child]
+                i = child
+                child = 2 * i + 1
+            best[i] = value
+    enough = best[0]
     leaders = 0
     for c in range(count):
         if reached[c] >= enough:
@@ -254,13 +249,22 @@ def _locate_in_list(count: Any, lows: Any, posting_doc: Any, start: Any, stop: A
 
 
 @numba.njit(cache=True, nogil=True)
+def _locate_by_reading(posting_doc: Any, start: Any, stop: Any, number: Any, place: Any) -> None:
+    """The same by reading the list through: number[low] - 1 (float32) says which of the documents it is, 0 that it is none. Places are as before where a document is not there."""
+    for p in range(start, stop):
+        n = number[posting_doc[p]]
+        if n != 0.0:
+            place[np.int64(n) - 1] = p
+
+
+@numba.njit(cache=True, nogil=True)
 def _ask_list(
     count: Any, touched: Any, reached: Any, posting_doc: Any, posting_class: Any, start: Any, stop: Any, gain: Any, reach: Any, rest: Any, needed: Any, place: Any
 ) -> Any:
     """`_ask_bitmap` of a term without one."""
     kept = 0
-    for first in range(0, count, CHUNK):
-        those = min(CHUNK, count - first)
+    for first in range(0, count, IN_STEP):
+        those = min(IN_STEP, count - first)
         _locate_in_list(those, touched[first : first + those], posting_doc, start, stop, place)
         for c in range(those):
             most = reached[first + c]
@@ -305,7 +309,6 @@ def _walk(
     expiry_now_us: Any,
     written_until_us: Any,
     counted_seq: Any,
-    hopeful: Any,
     size: Any,
     heap_score: Any,
     heap_seq: Any,
@@ -315,33 +318,30 @@ def _walk(
     touched: Any,
     reached: Any,
 ) -> Any:
-    """(the heap's new size, the highest hope that was used). Without a heap (length 0) it counts instead: the documents before (floor, counted_seq)."""
+    """The heap's new size. Without a heap (length 0) it counts instead: the documents before (floor, counted_seq)."""
     k = len(heap_score)
     terms = len(gain)
     unit = 0.0
     for i in range(terms):
         unit = max(unit, gain[i])
     if unit <= 0.0:
-        return size, -np.inf
+        return size
     small = np.empty(terms, np.float32)
     for i in range(terms):
         small[i] = max(gain[i] / unit, SMALLEST_GAIN) if gain[i] > 0.0 else 0.0
     slack = 1e-6 + 2.5e-7 * terms  # float32 sums of this many terms, in any order
     above = np.float32(1.0 + slack)
     least = floor if k == 0 else max(floor, _first_threshold(rows, order, ordinals, gain, base, slope, written_until_us, k))
-    hope = -np.inf
     reach = np.empty(256, np.float32)
     cursor, bitmap_at = np.empty(terms, np.int64), np.empty(terms, np.int64)
     block_start, start, stop = np.empty(terms, np.int64), np.empty(terms, np.int64), np.empty(terms, np.int64)
     by_bound, bound, weaker = np.empty(terms, np.int64), np.empty(terms, np.float32), np.empty(terms + 1, np.float32)
     weak_bound = np.empty(terms, np.float32)
-    kept, place = np.empty(CHUNK, np.uint16), np.empty((terms, CHUNK), np.int64)
-    total = np.int64(0)
-    for o in order:
-        total += rows[o, END] - rows[o, FIRST]
-    passed = np.int64(0)
-    looked = np.int64(0)  # how many documents had passed when a hope was last taken
-    slice_length = np.int64(FIRST_SLICE)
+    chunk = max(IN_STEP, min(CHUNK, MOST_PLACES // terms))
+    kept, place = np.empty(chunk, np.uint16), np.empty((terms, chunk), np.int64)
+    late = 0  # of many results, those that wait to be merged
+    late_score, late_seq, late_ref = np.empty(late_room(k), np.float64), np.empty(late_room(k), np.int64), np.empty(late_room(k), np.int64)
+    slice_length = np.int64(WINDOW if least > -np.inf else min(WINDOW, max(FIRST_SLICE, FIRST_SLICES_RESULTS * k)))
 
     for o in order:
         row = rows[o]
@@ -352,14 +352,13 @@ def _walk(
         posting_doc, posting_class, bitmap, bitmap_rank = postings.posting_doc, postings.posting_class, postings.bitmap, postings.bitmap_rank
         hides = row[NEWEST_CREATED] > written_until_us or len(documents.expires_at) > 0 or len(documents.deleted_seq) > 0
         reach_of_classes(postings, base, slope, reach)
-        threshold = max(least, hope)
+        threshold = least
         if size == k and k > 0:
             threshold = max(threshold, heap_score[0])
         if len(order) > 1 and threshold > -np.inf:
             extra = add_priors(0.0, documents.timestamp[end - 1], documents.largest_importance, as_of_us, recency_weight, tau_us, importance_weight)
             if (_segment_reach(postings, ordinals, o, small, reach, first, end) + np.float32(extra / unit)) * above < threshold / unit:
                 skipped[o] = 1
-                passed += end - first
                 continue
         weak_reach = np.float32(0.0)
         for c in range(postings.weak_classes):
@@ -378,7 +377,7 @@ def _walk(
             hi = min(np.int64(WINDOW), end - origin, lo + slice_length)
             slice_length = min(2 * slice_length, np.int64(WINDOW))
             position = origin + hi
-            threshold = max(least, hope)
+            threshold = least
             if size == k and k > 0:
                 threshold = max(threshold, heap_score[0])
             needed = _needed(threshold, slack, unit)
@@ -417,7 +416,6 @@ def _walk(
             weaker[0] = 0.0
             for j in range(n):
                 weaker[j + 1] = weaker[j] + bound[j]
-            passed += hi - lo
             if n == 0 or weaker[n] + extra < needed:
                 continue
 
@@ -452,7 +450,7 @@ def _walk(
             following = 0
             while following < survivors:
                 first_of = following
-                following = min(first_of + CHUNK, leaders if first_of < leaders else survivors)
+                following = min(first_of + chunk, leaders if first_of < leaders else survivors)
                 those = 0
                 for c in range(first_of, following):
                     if reached[c] >= needed:
@@ -461,13 +459,23 @@ def _walk(
                         prefetch(postings.length, origin + np.int64(touched[c]))
                         prefetch(documents.seq, origin + np.int64(touched[c]))
                         those += 1
+                if those == 0:
+                    continue
+                for c in range(those):
+                    accumulator[kept[c]] = c + 1  # where to write what a list that is read through has of it
                 for i in range(terms):
                     if start[i] == stop[i]:
                         place[i, :those] = NOWHERE
                     elif bitmap_at[i] >= 0:
                         _locate_by_bitmap(those, kept, bitmap, bitmap_rank, bitmap_at[i], origin, block_start[i], postings.kind == BM25, posting_class, place[i])
+                    elif stop[i] - start[i] < READ_THROUGH * those:
+                        place[i, :those] = NOWHERE
+                        _locate_by_reading(posting_doc, start[i], stop[i], accumulator, place[i])
                     else:
-                        _locate_in_list(those, kept, posting_doc, start[i], stop[i], place[i])
+                        for c in range(0, those, IN_STEP):
+                            _locate_in_list(min(IN_STEP, those - c), kept[c:], posting_doc, start[i], stop[i], place[i, c:])
+                for c in range(those):
+                    accumulator[kept[c]] = 0.0
                 for c in range(those):
                     if reached[first_of + c] < needed:
                         continue
@@ -489,21 +497,24 @@ def _walk(
                     if k == 0:
                         size += 1 if score > floor or seq > counted_seq else 0
                         continue
-                    size = offer(score, seq, np.int64(o) << 32 | d, size, heap_score, heap_seq, heap_ref)
+                    ref = np.int64(o) << 32 | d
+                    if k <= FEW:
+                        size = offer(score, seq, ref, size, heap_score, heap_seq, heap_ref)
+                    else:
+                        late_score[late], late_seq[late], late_ref[late] = score, seq, ref
+                        late += 1
+                        if late == len(late_score) or size + late == k:
+                            size = merge_late(size, heap_score, heap_seq, heap_ref, late, late_score, late_seq, late_ref)
+                            late = 0
                     if size == k and heap_score[0] > threshold:
                         threshold = heap_score[0]
                         needed = _needed(threshold, slack, unit)
-
-            if hopeful and k > 0 and 4 * passed >= 5 * looked and passed < total:
-                looked = passed
-                expected = k * (passed / total)
-                rank = np.int64(expected + 4.0 * math.sqrt(expected)) + 2
-                if rank < k and rank <= size:
-                    hope = max(hope, _largest(heap_score, size, rank))
-    return size, hope
+    if late > 0:
+        size = merge_late(size, heap_score, heap_seq, heap_ref, late, late_score, late_seq, late_ref)
+    return size
 
 
-@numba.njit([INT(*_SEGMENTS, *_SCORING, *_SNAPSHOT, numba.boolean, *_HEAP, WRITE_I64, *_SCRATCH)], cache=True)
+@numba.njit([INT(*_SEGMENTS, *_SCORING, *_SNAPSHOT, *_HEAP, WRITE_I64, *_SCRATCH)], cache=True)
 def search(
     rows: Any,
     order: Any,
@@ -519,7 +530,6 @@ def search(
     snapshot_seq: Any,
     expiry_now_us: Any,
     written_until_us: Any,
-    hopeful: Any,
     size: Any,
     heap_score: Any,
     heap_seq: Any,
@@ -535,31 +545,19 @@ def search(
     gain float64 (terms), in the query's order. A ref is segment << 32 | document. skipped[segment] becomes 1 where a segment could not reach the threshold. Scratch: WINDOW
     zeros (left zero again), WINDOW + 1, WINDOW.
     """
-    kept = min(size, len(heap_score))
-    score, seq, ref = heap_score[:kept].copy(), heap_seq[:kept].copy(), heap_ref[:kept].copy()
-    found, hope = _walk(
+    return _walk(
         rows, order, ordinals, gain, base, slope, recency_weight, tau_us, importance_weight, as_of_us, min_score, snapshot_seq, expiry_now_us, written_until_us,
-        np.int64(0), hopeful, size, heap_score, heap_seq, heap_ref, skipped, accumulator, touched, reached,
+        np.int64(0), size, heap_score, heap_seq, heap_ref, skipped, accumulator, touched, reached,
     )  # fmt: skip
-    if hope > -np.inf and (found < len(heap_score) or heap_score[0] < hope):
-        heap_score[:kept], heap_seq[:kept], heap_ref[:kept] = score, seq, ref
-        skipped[:] = 0
-        found, _ = _walk(
-            rows, order, ordinals, gain, base, slope, recency_weight, tau_us, importance_weight, as_of_us, min_score, snapshot_seq, expiry_now_us, written_until_us,
-            np.int64(0), False, size, heap_score, heap_seq, heap_ref, skipped, accumulator, touched, reached,
-        )  # fmt: skip
-    return found
 
 
-@numba.njit([INT(together((*_SEGMENTS, *_SCORING, *_SNAPSHOT, numba.boolean, *_HEAP, WRITE_I64, *_SCRATCH)))], cache=True, nogil=True)
+@numba.njit([INT(together((*_SEGMENTS, *_SCORING, *_SNAPSHOT, *_HEAP, WRITE_I64, *_SCRATCH)))], cache=True, nogil=True)
 def search_long(arguments: Any) -> Any:
     """`search`, its arguments in one tuple, without the GIL: for queries with so much to do that giving it away and getting it back is small beside it."""
     return search(*arguments)
 
 
-@numba.njit(
-    [numba.void(*_SEGMENTS, READ_I64, *_SCORING, *_SNAPSHOT, numba.boolean, INT, INT, WRITE_I64, WRITE_F64_2D, WRITE_I64_2D, WRITE_I64_2D, *_SCRATCH)], cache=True, nogil=True
-)
+@numba.njit([numba.void(*_SEGMENTS, READ_I64, *_SCORING, *_SNAPSHOT, INT, INT, WRITE_I64, WRITE_F64_2D, WRITE_I64_2D, WRITE_I64_2D, *_SCRATCH)], cache=True, nogil=True)
 def search_many(
     rows: Any,
     order: Any,
@@ -576,7 +574,6 @@ def search_many(
     snapshot_seq: Any,
     expiry_now_us: Any,
     written_until_us: Any,
-    hopeful: Any,
     first_query: Any,
     end_query: Any,
     size: Any,
@@ -593,9 +590,12 @@ def search_many(
         a, b = query_start[i], query_start[i + 1]
         size[i] = search(
             rows, order, ordinals[a:b], gain[a:b], base, slope, recency_weight, tau_us, importance_weight, as_of_us, min_score, snapshot_seq, expiry_now_us, written_until_us,
-            hopeful, size[i], heap_score[i], heap_seq[i], heap_ref[i], skipped, accumulator, touched, reached,
+            size[i], heap_score[i], heap_seq[i], heap_ref[i], skipped, accumulator, touched, reached,
         )  # fmt: skip
-        sort_heap(size[i], heap_score[i], heap_seq[i], heap_ref[i])
+        if len(heap_score[i]) <= FEW:
+            sort_heap(size[i], heap_score[i], heap_seq[i], heap_ref[i])
+        else:
+            sort_late(size[i], heap_score[i], heap_seq[i], heap_ref[i])
 
 
 @numba.njit([INT(*_SEGMENTS, *_SCORING, *_SNAPSHOT, INT, *_SCRATCH)], cache=True, nogil=True)
@@ -621,9 +621,9 @@ def count_before(
 ) -> Any:
     """How many of the documents come before (score, seq) in the order of `search`."""
     nothing = np.empty(0, np.int64)
-    counted, _ = _walk(
+    counted = _walk(
         rows, order, ordinals, gain, base, slope, recency_weight, tau_us, importance_weight, as_of_us, score, snapshot_seq, expiry_now_us, written_until_us,
-        seq, False, np.int64(0), np.empty(0, np.float64), nothing, nothing, np.zeros(len(rows), np.int64), accumulator, touched, reached,
+        seq, np.int64(0), np.empty(0, np.float64), nothing, nothing, np.zeros(len(rows), np.int64), accumulator, touched, reached,
     )  # fmt: skip
     return counted
 

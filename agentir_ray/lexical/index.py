@@ -4,7 +4,6 @@ It owns the one short lock of the namespace. Writers (one at a time: the engine 
 it. It knows no log and no manifest: the engine tells it what was committed, and hands it segments that are already durable.
 """
 
-import itertools
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.kernels.bitmap import Words
+from agentir_ray.kernels.lookup import look_up
 from agentir_ray.kernels.rows import WIDTH
 from agentir_ray.lexical.buffer import SUPERSEDES_SOME, Buffer, BufferView
 from agentir_ray.lexical.document import IndexedDocument
@@ -26,12 +26,12 @@ from agentir_ray.lexical.overlay import ERASED_AT, Changes
 from agentir_ray.lexical.part import Part
 from agentir_ray.lexical.query import Statistics
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.lexical.strings import hashes, pack_strings
 from agentir_ray.types import NEVER_US
 
 Array = npt.NDArray[Any]
+FEW_SEGMENTS = 4  # so many dictionaries are searched sooner than remembered
 MAX_KNOWN_TERMS = 65_536  # query terms whose places are remembered; forgotten all at once beyond that
-KNOWN_TERM_BYTES = 300  # a string, a tuple, a number, and their places in two dictionaries
+KNOWN_TERM_BYTES = 400  # a string, an array, a tuple, a number, and their place in the dictionary
 
 
 class Place(NamedTuple):
@@ -83,51 +83,52 @@ class Snapshot(NamedTuple):
 
 
 class _Directory:
-    """Where terms lie in a fixed list of segments, and how many of their live documents hold them; filled as queries ask.
+    """Where terms lie in a fixed list of segments, and how many of their live documents hold them.
 
-    A change of segments starts a new one. So does a deletion in one of them, but that takes over what it knows of places: only frequencies changed.
+    A change of segments, or a deletion in one of them, starts a new one. Of many segments it remembers what queries asked for.
     """
 
-    def __init__(self, segments: tuple[Segment, ...], before: "_Directory | None" = None) -> None:
+    def __init__(self, segments: tuple[Segment, ...]) -> None:
         self.segments = segments
-        self._places: dict[str, tuple[int, ...]] = {} if before is None else before._places
-        self._df: dict[str, int] = {}
+        self._known: dict[str, tuple[Array, int]] = {}
 
     @cached_property
     def rows(self) -> Array:
         """int64 (segments, WIDTH): what the kernel is told of the segments."""
-        return np.array([segment.row for segment in self.segments], np.int64).reshape(-1, WIDTH)
+        if len(self.segments) == 1:
+            return self.segments[0].row[np.newaxis]
+        return np.stack([segment.row for segment in self.segments]) if self.segments else np.empty((0, WIDTH), np.int64)
 
     @cached_property
     def newest_first(self) -> Array:
         """The segments by their newest document, the newest first."""
+        if len(self.segments) < 2:
+            return np.arange(len(self.segments))
         return np.argsort([-segment.span_us[1] for segment in self.segments], kind="stable").astype(np.int64)
 
     def look_up(self, terms: Sequence[str]) -> tuple[Array, list[int]]:
         """Per term its ordinals in the segments (int64 (terms, segments), -1: not there), and its document frequency in all of them."""
-        try:
-            df = [self._df[term] for term in terms]
-            places = [self._places[term] for term in terms]
-        except KeyError:
-            places = self._find(terms)
-            df = [sum(segment.document_frequency(t) for segment, t in zip(self.segments, place, strict=True) if t >= 0) for place in places]
-            self._df.update(zip(terms, df, strict=True))
-        return np.array(places, np.int64).reshape(len(places), len(self.segments)), df
+        if len(self.segments) <= FEW_SEGMENTS:
+            ordinals, df = self._find(terms)
+            return ordinals, df.tolist()
+        missing = [term for term in terms if term not in self._known]
+        if missing:
+            if len(self._known) + len(missing) > MAX_KNOWN_TERMS:
+                missing, self._known = list(terms), {}
+            self._known.update(zip(missing, zip(*self._find(missing), strict=True), strict=True))
+        places, frequencies = zip(*[self._known[term] for term in terms], strict=True) if terms else ((), ())
+        return np.array(places, np.int64).reshape(len(terms), len(self.segments)), list(map(int, frequencies))
 
     def memory_bytes(self) -> int:
-        return len(self._places) * (KNOWN_TERM_BYTES + 8 * len(self.segments)) + 8 * WIDTH * len(self.segments)
+        return len(self._known) * (KNOWN_TERM_BYTES + 8 * len(self.segments)) + 8 * WIDTH * len(self.segments)
 
-    def _find(self, terms: Sequence[str]) -> list[tuple[int, ...]]:
-        known = self._places
-        missing = [term for term in terms if term not in known]
-        if len(known) + len(missing) > MAX_KNOWN_TERMS:
-            known, missing = {}, list(terms)
-            self._df, self._places = {}, known
-        strings = pack_strings([term.encode(errors="surrogatepass") for term in missing])
-        hashed = hashes(strings)
-        columns = [segment.ordinals(strings, hashed).tolist() for segment in self.segments]
-        known.update(zip(missing, zip(*columns, strict=True) if columns else itertools.repeat(()), strict=False))
-        return [known[term] for term in terms]
+    def _find(self, terms: Sequence[str]) -> tuple[Array, Array]:
+        """The same from the segments' dictionaries."""
+        ordinals, df = np.empty((len(terms), len(self.segments)), np.int64), np.empty(len(terms), np.int64)
+        if terms:
+            encoded = [term.encode(errors="surrogatepass") for term in terms]
+            look_up(self.rows, np.frombuffer(b"".join([*encoded, b"\0"]), np.uint8), np.array(list(map(len, encoded))), ordinals, df)
+        return ordinals, df
 
 
 class Index:
@@ -254,7 +255,7 @@ class Index:
             _, docs, superseded = self._versions_of(part, located)
             part.delete(docs, seq, ERASED_AT)
             restored.update(superseded)
-        self._directory = _Directory(self.segments, self._directory)
+        self._directory = _Directory(self.segments)
         for id in restored.difference(located.ids):
             self._restore(id)
 
@@ -277,7 +278,7 @@ class Index:
     def _delete(self, place: Place, seq: int, at_us: int) -> None:
         place.part.delete(np.array([place.doc]), seq, at_us)
         if place.part not in self.buffers:
-            self._directory = _Directory(self.segments, self._directory)
+            self._directory = _Directory(self.segments)
 
     @staticmethod
     def _mark(place: Place, seq: int, at_us: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.kernels import topk
-from agentir_ray.kernels.heap import order_ties, sort_heap
+from agentir_ray.kernels.heap import FEW, order_ties, sort_heap
 from agentir_ray.kernels.invert import WINDOW
 from agentir_ray.kernels.rows import CHANGES, END, FILTER, FIRST, HIDDEN, UNKNOWN, point_to
 from agentir_ray.lexical.filters import EVERYTHING, Expression
@@ -20,7 +20,6 @@ from agentir_ray.lexical.query import Priors, Scoring
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US
 
 Array = npt.NDArray[Any]
-FEW = 128  # results that our own kernel sorts sooner than numpy
 LONG_POSTINGS = 65_536  # some 0.1 ms of work; with less the GIL is kept, as getting it back beside a busy writer would cost more
 _local = threading.local()
 
@@ -90,7 +89,6 @@ def top_k(
     skipped = np.zeros(segments, np.int64)
     if segments:
         kernel = _search_long if sum(snapshot.statistics.df) > LONG_POSTINGS else topk.search
-        hopeful = expression is EVERYTHING and priors.recency_weight == 0.0  # else the documents seen so far are no fair sample
         look = None
         order = snapshot.newest_first
         for part in (order,) if expired is None else (order[i : i + 1] for i in range(segments)):
@@ -98,7 +96,7 @@ def top_k(
                 not_searched += len(part)
                 continue
             look = look or look_at(snapshot, visibility, expression)
-            arguments: tuple[Any, ...] = look.rows, part, snapshot.ordinals, *query, *times, hopeful, size, *heap, skipped, *scratch()
+            arguments: tuple[Any, ...] = look.rows, part, snapshot.ordinals, *query, *times, size, *heap, skipped, *scratch()
             size = kernel(*arguments)
             searched += len(part)
     score, seq, ref = best_first(size, *heap)
@@ -108,7 +106,7 @@ def top_k(
 
 def best_first(size: int, score: Array, seq: Array, ref: Array) -> tuple[Array, Array, Array]:
     """The first `size` places of a heap as lists, best first, equal scores newer first."""
-    if size <= FEW:
+    if len(score) <= FEW:
         sort_heap(size, score, seq, ref)
         return score[:size], seq[:size], ref[:size]
     order = np.argsort(-score[:size])  # numpy sorts numbers many at a time

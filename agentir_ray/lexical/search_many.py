@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from agentir_ray.errors import InvalidInputError
 from agentir_ray.kernels import topk
-from agentir_ray.kernels.heap import sort_heap
+from agentir_ray.kernels.heap import FEW, sort_heap, sort_late
 from agentir_ray.lexical.filters import EVERYTHING, Expression
 from agentir_ray.lexical.index import Index, Snapshot
 from agentir_ray.lexical.query import Bm25, Priors, Query, Scoring, inverse_document_frequencies
@@ -125,7 +125,6 @@ def _search(answer: TopKMany, batch: _Batch, visibility: Visibility, expression:
     queries = len(answer.size)
     times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
     look = look_at(snapshot, visibility, expression)
-    hopeful = expression is EVERYTHING and priors.recency_weight == 0.0  # as in `top_k`
     run = max(1, min(RUN, queries // (threads * RUNS_A_THREAD)))
     firsts = iter(range(0, queries, run))  # every thread takes from it, which the GIL makes safe
 
@@ -142,11 +141,11 @@ def _search(answer: TopKMany, batch: _Batch, visibility: Visibility, expression:
                 size[i] = search_buffers(snapshot, chosen[own], (query[0][own], *query[1:]), visibility, 0, (score[i], seq[i], ref[i]))
             if snapshot.segments:
                 segments = look.rows, snapshot.newest_first, snapshot.ordinals[chosen]
-                arguments: tuple[Any, ...] = *segments, start, *query, *times, hopeful, 0, end - first, size, score, seq, ref, *scratch()
+                arguments: tuple[Any, ...] = *segments, start, *query, *times, 0, end - first, size, score, seq, ref, *scratch()
                 topk.search_many(*arguments)
             else:
                 for i in range(end - first):
-                    sort_heap(size[i], score[i], seq[i], ref[i])
+                    (sort_heap if answer.score.shape[1] <= FEW else sort_late)(size[i], score[i], seq[i], ref[i])
 
     helpers = min(threads, -(-queries // run)) - 1
     if helpers < 1:

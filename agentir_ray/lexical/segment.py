@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from agentir_ray.errors import DamagedError, FormatError
 from agentir_ray.kernels.bitmap import Words
-from agentir_ray.kernels.hashing import find_strings
 from agentir_ray.kernels.invert import subtract_terms
 from agentir_ray.kernels.rows import BM25, make_row
 from agentir_ray.kernels.topk import term_tf
@@ -36,6 +35,7 @@ Array = npt.NDArray[Any]
 _SEARCHED = (
     "term_block", "block_window", "block_posting", "block_skyline", "skyline", "posting_doc", "posting_class", "class_tf", "class_shortest", "best_worth",
     "overflow_posting", "overflow_tf", "bitmap_term", "bitmap", "bitmap_rank", "weak_classes", "length", "seq", "timestamp", "created_at", "expires_at", "importance",
+    "term_hash", "term_start", "term_data",
 )  # fmt: skip
 OPEN_BYTES = 16_384  # an open file's table and one array a section
 MAX_KEY_BYTES = 1_024  # a filter with longer operands is evaluated anew each time rather than kept as a key beside its bitmap
@@ -113,27 +113,14 @@ class Segment:
     @cached_property
     def row(self) -> Array:
         """What the top-k kernel is told of this segment (`kernels.rows`); valid as long as the segment is held."""
-        return make_row(self._row_arrays, BM25, self.newest_created_us, self.documents)
+        dead = {} if self._dead_df is None else {"dead_df": self._dead_df}
+        return make_row(self._row_arrays | dead, BM25, self.newest_created_us, self.documents)
 
     # Terms.
 
     @cached_property
     def terms(self) -> Strings:
         return Strings(self.array("term_data"), self.array("term_start"))
-
-    def ordinals(self, wanted: Strings, wanted_hash: Array) -> Array:
-        """int64: the ordinal of each wanted term, -1 where it does not occur."""
-        out = np.empty(len(wanted), np.int64)
-        find_strings(self.array("term_hash"), self.terms.start, self.terms.data, wanted_hash, wanted.start, wanted.data, out)
-        return out
-
-    def document_frequency(self, ordinal: int) -> int:
-        """How many documents that are not deleted have the term."""
-        if ordinal < 0:
-            return 0
-        block, posting = self.array("term_block"), self.array("block_posting")
-        df = int(posting[block[ordinal + 1]] - posting[block[ordinal]])
-        return df - int(self._dead_df[ordinal]) if self._dead_df is not None else df
 
     def tf(self, ordinal: int, doc: int) -> int:
         return int(term_tf(self.row[np.newaxis], 0, ordinal, doc)) if ordinal >= 0 else 0
@@ -160,6 +147,7 @@ class Segment:
         if len(docs):
             if self._dead_df is None:
                 self._dead_df = np.zeros(len(self.array("term_hash")), np.int32)
+                self.__dict__.pop("row", None)
             subtract_terms(self.array("forward_start"), self.array("forward"), docs, self._dead_df)
 
     @cached_property

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentir_ray.kernels import classes, growing, hashing, heap, invert, scores, tokenize, topk, visible
+from agentir_ray.kernels import classes, growing, hashing, heap, invert, lookup, scores, tokenize, topk, visible
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
@@ -181,6 +181,7 @@ def test_each_kernel_is_compiled_once() -> None:
             visible.last_visible,
             heap.sort_heap,
             heap.order_ties,
+            lookup.look_up,
             classes.count_pairs,
             invert.fill_bitmaps,
             invert.place_postings,
