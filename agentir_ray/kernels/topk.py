@@ -337,8 +337,8 @@ def _walk(
     block_start, start, stop = np.empty(terms, np.int64), np.empty(terms, np.int64), np.empty(terms, np.int64)
     by_bound, bound, weaker = np.empty(terms, np.int64), np.empty(terms, np.float32), np.empty(terms + 1, np.float32)
     weak_bound = np.empty(terms, np.float32)
-    chunk = max(IN_STEP, min(CHUNK, MOST_PLACES // terms))
-    kept, place = np.empty(chunk, np.uint16), np.empty((terms, chunk), np.int64)
+    chunk = max(1, min(CHUNK, MOST_PLACES // terms))
+    kept, place, in_step = np.empty(chunk, np.uint16), np.empty((terms, chunk), np.int64), np.empty(IN_STEP, np.int64)
     late = 0  # of many results, those that wait to be merged
     late_score, late_seq, late_ref = np.empty(late_room(k), np.float64), np.empty(late_room(k), np.int64), np.empty(late_room(k), np.int64)
     slice_length = np.int64(WINDOW if least > -np.inf else min(WINDOW, max(FIRST_SLICE, FIRST_SLICES_RESULTS * k)))
@@ -355,7 +355,7 @@ def _walk(
         threshold = least
         if size == k and k > 0:
             threshold = max(threshold, heap_score[0])
-        if len(order) > 1 and threshold > -np.inf:
+        if len(rows) > 1 and threshold > -np.inf:
             extra = add_priors(0.0, documents.timestamp[end - 1], documents.largest_importance, as_of_us, recency_weight, tau_us, importance_weight)
             if (_segment_reach(postings, ordinals, o, small, reach, first, end) + np.float32(extra / unit)) * above < threshold / unit:
                 skipped[o] = 1
@@ -443,7 +443,7 @@ def _walk(
                     pairs = bitmap_at[i] + (origin >> 6)
                     survivors = _ask_bitmap(survivors, touched, reached, bitmap, pairs, bound[rest], min(bound[rest], weak_bound[i]), weaker[rest], needed)
                 else:
-                    survivors = _ask_list(survivors, touched, reached, posting_doc, posting_class, start[i], stop[i], small[i], reach, weaker[rest], needed, place[0])
+                    survivors = _ask_list(survivors, touched, reached, posting_doc, posting_class, start[i], stop[i], small[i], reach, weaker[rest], needed, in_step)
 
             # Many are scored best first: the k most promising alone tell what the others must reach.
             leaders = _lead(survivors, touched, reached, k) if 0 < 2 * k < survivors else survivors

@@ -2,7 +2,8 @@
 
 Sections (N documents in time order, T terms by ascending hash, B blocks, P postings, K filter keys):
 
-    meta                JSON: documents, length (tokens), live_* = without the dead, namespace, analyzer fingerprint, largest_importance
+    meta                JSON: documents, length (tokens), live_* = without the dead, namespace, analyzer fingerprint, largest_importance, newest_created,
+                        sealed = base and slope of `best_worth`
     seq timestamp created_at int64 (N) | expires_at int64 (N), importance float64 (N): only where some record has one | length uint32 (N)
     deleted_seq deleted_at superseded_seq superseded_at int64 (N): the overlay at the time of writing, only where some document has one
     term_hash uint64 (T) | term_start int64 (T+1) | term_data uint8 | term_block int64 (T+1)
@@ -82,6 +83,7 @@ def build_sections(draft: Draft, pool: Executor | None = None) -> dict[str, Arra
         "live_documents": int(live.sum()),
         "live_length": int(length[live].sum()),
         "largest_importance": float(importance.max()) if documents else 0.0,
+        "sealed": sealed_scoring(length),
         "newest_created": int(columns["created_at"].max()) if documents else 0,
     }
     sections: dict[str, Array] = {"meta": np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8)}
@@ -140,9 +142,7 @@ def _postings(draft: Draft, length: Array) -> Mapping[str, Array]:
     ascending = np.argsort(overflow_posting)
     block_skyline = np.empty(len(block_posting), np.int64)
     skyline = np.empty(int(np.minimum(np.diff(block_posting), TFS).sum()), np.uint8)
-    average = float(length.mean()) if length.any() else 1.0
-    bm25 = Bm25()
-    worth = classes.least_worth(bm25.k1 * (1.0 - bm25.b), bm25.k1 * bm25.b / average)
+    worth = classes.least_worth(*sealed_scoring(length))
     best = np.zeros(3 * (len(term_block) - 1), np.uint8)
     best_worth(term_block, block_posting, posting_class, np.argsort(worth)[::-1].astype(np.uint8), worth, best)
     members = invert.skylines(block_posting, posting_class, classes.tf, classes.shortest, block_skyline, skyline)
@@ -161,6 +161,12 @@ def _postings(draft: Draft, length: Array) -> Mapping[str, Array]:
         "overflow_tf": overflow_tf[ascending],
         **dense_bitmaps(term_block, block_window, block_posting, posting_doc, posting_class, classes.weak, len(doc_start) - 1),
     }
+
+
+def sealed_scoring(length: Array) -> tuple[float, float]:
+    """(base, slope) of the default BM25 at the average length of the segment: `best_worth` holds at these."""
+    bm25, average = Bm25(), float(length.mean()) if length.any() else 1.0
+    return bm25.k1 * (1.0 - bm25.b), bm25.k1 * bm25.b / average
 
 
 def dense_bitmaps(term_block: Array, block_window: Array, block_posting: Array, posting_doc: Array, posting_class: Array, weak_classes: int, documents: int) -> dict[str, Array]:

@@ -25,7 +25,6 @@ from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.filters import Expression, evaluate, operand_bytes
 from agentir_ray.lexical.filters.ranges import key_range, single
 from agentir_ray.lexical.overlay import Overlay
-from agentir_ray.lexical.query import Bm25
 from agentir_ray.lexical.stored import StoredFields, unpack_block
 from agentir_ray.lexical.strings import Strings, hashes, pack_strings, pack_texts
 from agentir_ray.sections import SectionFile
@@ -71,8 +70,7 @@ class Segment:
             self.live_length: int = meta["live_length"]
             self.largest_importance: float = meta["largest_importance"]
             self.newest_created_us: int = meta["newest_created"]
-            bm25, average = Bm25(), meta["length"] / self.documents if meta["length"] else 1.0
-            self.sealed = bm25.k1 * (1.0 - bm25.b), bm25.k1 * bm25.b / average  # the base and slope of `best_worth`
+            self.sealed: tuple[float, float] = tuple(meta["sealed"])
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedError(f"{path} has unreadable metadata ({error}); it is rebuilt from the log when the store is opened for writing") from error
         self.bytes = self._file.length_bytes

@@ -123,4 +123,6 @@ def open_index(paths: Sequence[Path]) -> Index:
 def index_bytes(folder: Path) -> int:
     """Bytes of the segments without columns, filter keys, ids and stored fields."""
     files = [SectionFile(path) for path in folder.glob("segment-*")]
+    if not files:
+        raise FileNotFoundError(f"{folder} holds no segment")
     return sum(file.array(name).nbytes for file in files for name in file.names() if not name.startswith(_NOT_INDEX))
