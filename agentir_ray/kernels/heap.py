@@ -1,6 +1,6 @@
 """The k best documents so far, in three arrays with the worst in front: few of them as a binary heap; many in no order, to which those found late are merged from time to time.
 
-A heap moves an entry through ten levels of three arrays for each that comes; for k = 1,000 that was half of a search. Selecting the k best of the old and of half as many new ones
+A heap moves an entry through ten levels of three arrays for each that comes; for k = 1,000 that was half of a search. Selecting the k best of the old and of as many new ones
 costs a quarter of it, and the threshold lags little.
 
 The order is total: by score, then by sequence number, newer first; so equal scores never depend on who came first.
@@ -115,7 +115,7 @@ def largest(values: Any, size: Any, rank: Any) -> Any:
 @numba.njit(cache=True, nogil=True)
 def late_room(k: Any) -> Any:
     """How many late documents are gathered before they are merged into k."""
-    return max(k >> 1, 1) if k > FEW else 0
+    return k if k > FEW else 0
 
 
 @numba.njit(cache=True, nogil=True)
