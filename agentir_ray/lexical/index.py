@@ -126,8 +126,10 @@ class _Directory:
         """The same from the segments' dictionaries."""
         ordinals, df = np.empty((len(terms), len(self.segments)), np.int64), np.empty(len(terms), np.int64)
         if terms:
-            encoded = [term.encode(errors="surrogatepass") for term in terms]
-            look_up(self.rows, np.frombuffer(b"".join([*encoded, b"\0"]), np.uint8), np.array(list(map(len, encoded))), ordinals, df)
+            joined = "".join(terms)
+            data = joined.encode(errors="surrogatepass")
+            size = map(len, terms) if len(data) == len(joined) else (len(term.encode(errors="surrogatepass")) for term in terms)
+            look_up(self.rows, np.frombuffer(data or b"\0", np.uint8), np.array(list(size)), ordinals, df)
         return ordinals, df
 
 

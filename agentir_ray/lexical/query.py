@@ -4,7 +4,6 @@ The statistics come from outside: they are the namespace's, so that scores compa
 """
 
 import math
-from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -58,8 +57,10 @@ class Priors(NamedTuple):
 
 
 def parse_query(analyzer: Analyzer, text: str) -> Query:
-    counted = Counter(analyzer.tokens(text))
-    return Query(tuple(counted), tuple(map(float, counted.values())))
+    counted: dict[str, float] = {}
+    for term in analyzer.tokens(text):
+        counted[term] = counted.get(term, 0.0) + 1.0
+    return Query(tuple(counted), tuple(counted.values()))
 
 
 def inverse_document_frequency(documents: int, df: int) -> float:
