@@ -1,8 +1,8 @@
 """What each step towards our kernel gains: `python -m benchmarks.compare.ablation --docs 1000000 --json`.
 
-From scoring everything, over the textbook's steps (`steps`), to our kernel without and with what it adds, and on two threads. All answer the same queries, round after round in
-turn; a sample of them is checked against the oracle, at every k, so all steps agree with one another. The figures are for the log; there is no bar, and the exit code is 0 unless
-a step answers wrongly.
+From scoring everything, over the textbook's steps (`steps`), to our kernel without and with what it adds, and in batches on one thread and on two. All answer the same queries,
+round after round in turn; a sample of them is checked against the oracle, at every k, so all steps agree with one another. The figures are for the log; there is no bar, and the
+exit code is 0 unless a step answers wrongly.
 """
 
 import argparse
@@ -80,8 +80,8 @@ class Lists:
 class Kernel:
     """Our kernel on rows of which some arrays are taken away."""
 
-    def __init__(self, ours: Ours, bitmaps: bool, worths: bool, hopes: bool) -> None:
-        self._index, self._hopes = ours.index, hopes
+    def __init__(self, ours: Ours, bitmaps: bool, worths: bool) -> None:
+        self._index = ours.index
         self._held = []
         self._rows = ours.index.snapshot(()).rows.copy()
         for row in self._rows:
@@ -97,7 +97,7 @@ class Kernel:
         snapshot = self._index.snapshot(query.terms)
         asked = scoring_arguments(scoring(query, snapshot.statistics, Bm25()), Priors(), SEEN, -np.inf)
         heap, skipped = _heap(k), np.zeros(len(self._rows), np.int64)
-        arguments = self._rows, snapshot.newest_first, snapshot.ordinals, *asked, snapshot.seq, SEEN.as_of_us, SEEN.written_until_us, self._hopes, 0, *heap, skipped, *scratch()
+        arguments = self._rows, snapshot.newest_first, snapshot.ordinals, *asked, snapshot.seq, SEEN.as_of_us, SEEN.written_until_us, 0, *heap, skipped, *scratch()
         score, seq, _ = best_first(topk.search(*arguments), *heap)
         return seq - 1, score  # `ours.write_segment` numbers documents so
 
@@ -132,10 +132,9 @@ def _measure(collection: Collection, ks: Sequence[int], rounds: int, report: Rep
         "vectorised (numpy)": (lists.vectorised, lists.queries),
         "windowed": (lists.windowed, lists.queries),
         "MaxScore": (lists.maxscore, lists.queries),
-        "ours, bare": (Kernel(ours, bitmaps=False, worths=False, hopes=False).search, own),
-        "+ bitmaps": (Kernel(ours, bitmaps=True, worths=False, hopes=False).search, own),
-        "+ best_worth": (Kernel(ours, bitmaps=True, worths=True, hopes=False).search, own),
-        "+ hopes = ours": (Kernel(ours, bitmaps=True, worths=True, hopes=True).search, own),
+        "ours, bare": (Kernel(ours, bitmaps=False, worths=False).search, own),
+        "+ bitmaps": (Kernel(ours, bitmaps=True, worths=False).search, own),
+        "+ best_worth = ours": (Kernel(ours, bitmaps=True, worths=True).search, own),
     }
     faults = _faults(collection, ladder, ks)
     report.figure(f"check of {SAMPLE} queries at every k", faults or "all steps agree with the oracle")

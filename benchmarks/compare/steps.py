@@ -1,7 +1,7 @@
 """The steps that lead to our kernel, each in its plain textbook form: what `ablation` compares.
 
 All read the same lists: documents int32, ascending, and impacts float32, tf / (tf + norm) computed beforehand. So they are spared what the engine does for every query, because
-statistics move. All fill the same heap, the engine's own.
+statistics move. All fill the same heap, the engine's own, whatever k; the engine itself keeps more than 128 results by selection (`kernels/heap.py`).
 """
 
 from typing import Any

@@ -360,8 +360,8 @@ def test_any_k1_and_b(k1: float, b: float, tmp_path: Path) -> None:
         check(world, Asked([0, 3, 5, 9], [1.0] * 4, k, bm25=Bm25(k1, b)), rng)
 
 
-def drifting(rng: np.random.Generator, documents: int, good: Array) -> tuple[Array, Array]:
-    """(tf, length): every document has both terms, in a text that is long; these have a short one that repeats them."""
+def uneven(rng: np.random.Generator, documents: int, good: Array) -> tuple[Array, Array]:
+    """(tf, length) where good documents may lie together, as in the order of time or of sources: all have both terms, the good in a short text that repeats them."""
     tf = np.ones((documents, 2), np.int32)
     tf[good] = rng.integers(6, 12, (len(good), 2))
     length = rng.integers(50, 200, documents)
@@ -371,11 +371,11 @@ def drifting(rng: np.random.Generator, documents: int, good: Array) -> tuple[Arr
 
 @pytest.mark.parametrize("k", [100, 1_000])
 @pytest.mark.parametrize("share", [0.1, 0.4, 0.99, 1.0, 3.0])
-def test_hopes_that_fail(k: int, share: float, tmp_path: Path) -> None:
-    """The first documents of a big segment hold all the good ones, but fewer than k: what they promise of the rest does not come, and the rest is searched after all."""
+def test_the_best_lie_at_the_beginning(k: int, share: float, tmp_path: Path) -> None:
+    """All the good documents are among the first of a big segment, a tenth of k to three times k of them: they say nothing of the rest, where the others of the k best are."""
     rng = np.random.default_rng(k)
     good = rng.choice(4_000, int(k * share), replace=False)
-    world = make_world(*_with(drifting(rng, WINDOWS, good), tmp_path))
+    world = make_world(*_with(uneven(rng, WINDOWS, good), tmp_path))
     for asked in (
         Asked([0, 1], [1.0, 1.0], k),
         Asked([1], [1.0], k),
@@ -392,8 +392,8 @@ def _with(table: tuple[Array, Array], folder: Path) -> tuple[Array, Path, Array]
 
 
 @pytest.mark.parametrize("k", [100, 1_000])
-def test_hopes_over_segments_and_buffers(k: int, tmp_path: Path) -> None:
-    """The good documents lie in the newest of many segments; or in the buffers, so that the heap is filled before any hope."""
+def test_the_best_lie_in_one_segment_or_the_buffers(k: int, tmp_path: Path) -> None:
+    """The newest of many segments, so that others may be skipped or not; or the buffers, which are searched first, so that there are k results before any segment, or nearly."""
     rng = np.random.default_rng(k)
     documents = 30_000
     cuts = list(range(1_500, documents, 1_500))
@@ -404,7 +404,7 @@ def test_hopes_over_segments_and_buffers(k: int, tmp_path: Path) -> None:
         ("both", documents - 1 - np.arange(k), k // 2),
     ):
         (tmp_path / folder).mkdir()
-        tf, length = drifting(rng, documents, good)
+        tf, length = uneven(rng, documents, good)
         world = make_world(tf, tmp_path / folder, length, cuts=cuts, buffered=buffered)
         for priors in (Priors(), Priors(3.0, world.now / 10)):
             check(world, Asked([0, 1], [1.0, 1.0], k, priors=priors), rng)
