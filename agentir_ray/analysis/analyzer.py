@@ -38,6 +38,11 @@ class Analyzer(Protocol):
     @property
     def word_tokens(self) -> Callable[[str], Sequence[str]] | None: ...
 
+    @property
+    def divides_ideographs(self) -> bool:
+        """Whether an ideograph (U+4E00 to U+9FFF) is a word by itself, whatever stands beside it."""
+        ...
+
     def tokens(self, text: str) -> list[str]: ...
 
 
@@ -76,8 +81,18 @@ class _Chunks(dict[str, tuple[str, ...]]):
 class ChunkAnalyzer:
     """An analyzer from a function that analyses one chunk, or any text, from scratch, and one that does the same for a single word of ASCII letters and digits."""
 
-    def __init__(self, name: str, fingerprint: str, analyse: Callable[[str], Iterable[str]], analyse_word: Callable[[str], Iterable[str]], *, max_chunks: int = MAX_CHUNKS) -> None:
+    def __init__(
+        self,
+        name: str,
+        fingerprint: str,
+        analyse: Callable[[str], Iterable[str]],
+        analyse_word: Callable[[str], Iterable[str]],
+        *,
+        divides_ideographs: bool = False,
+        max_chunks: int = MAX_CHUNKS,
+    ) -> None:
         self.name = name
+        self.divides_ideographs = divides_ideographs
         self.fingerprint = fingerprint
         self._chunks = _Chunks(analyse, analyse_word, max_chunks)
 

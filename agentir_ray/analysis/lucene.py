@@ -36,9 +36,9 @@ def english_word(word: str) -> tuple[str, ...]:
 
 
 def standard() -> ChunkAnalyzer:
-    return ChunkAnalyzer("standard", fingerprint_of("standard", VERSION, UNICODE_9, GRAMMAR), standard_tokens, lambda word: (word.lower(),))
+    return ChunkAnalyzer("standard", fingerprint_of("standard", VERSION, UNICODE_9, GRAMMAR), standard_tokens, lambda word: (word.lower(),), divides_ideographs=True)
 
 
 def english() -> ChunkAnalyzer:
     parts = (UNICODE_9, GRAMMAR, " ".join(sorted(ENGLISH_STOP_WORDS)), porter.TABLES)
-    return ChunkAnalyzer("english", fingerprint_of("english", VERSION, *parts), english_tokens, english_word)
+    return ChunkAnalyzer("english", fingerprint_of("english", VERSION, *parts), english_tokens, english_word, divides_ideographs=True)

@@ -65,4 +65,4 @@ def _fold_unit(unit: str) -> str:
 
 def multilingual() -> ChunkAnalyzer:
     parts = (UNICODE_9, LATER, GRAMMAR, _RUN.pattern, _UNIT.pattern, " ".join(sorted(ENGLISH_STOP_WORDS)), identity())
-    return ChunkAnalyzer("multilingual", fingerprint_of("multilingual", VERSION, *parts), multilingual_tokens, english_word)
+    return ChunkAnalyzer("multilingual", fingerprint_of("multilingual", VERSION, *parts), multilingual_tokens, english_word, divides_ideographs=False)

@@ -18,6 +18,7 @@ MAX_STEMMED_LENGTH = 255
 
 class TreebankAnalyzer:
     word_tokens = None
+    divides_ideographs = False
 
     def __init__(self, split: Callable[[str], list[str]], stem: Callable[[str], str], release: str) -> None:
         self.name = "nltk"

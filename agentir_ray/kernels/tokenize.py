@@ -3,8 +3,9 @@
 It knows bytes and the word rules of UAX #29 as far as ASCII goes (`analysis.segmentation` has all of them), not what a word is turned into: each distinct word gets a number, and
 what the analyzer made of that word is looked up by it. Words are told apart by all their bytes; a hash only says where to look.
 
-A text is cut at ASCII characters that belong to no word, which changes no token. A piece that holds a byte beyond ASCII is one word here, for the analyzer to divide; a text with
-such a piece of more than `LONGEST_PIECE` bytes is left to the analyzer whole.
+A text is cut at ASCII characters that belong to no word, which changes no token, and around ideographs, where the analyzer takes each by itself: between them and what cannot
+belong to them the rules always break. A piece that holds a byte beyond ASCII is one word here, for the analyzer to divide; a text with such a piece of more than `LONGEST_PIECE`
+bytes is left to the analyzer whole.
 """
 
 from typing import Any
@@ -141,16 +142,50 @@ def _is_ascii(data: Any) -> Any:
     return beyond < 128
 
 
+@numba.njit(cache=True, nogil=True)
+def _is_ideograph(data: Any, i: Any, last: Any) -> Any:
+    """Whether the character at i is one of U+4E00 to U+9FFF: three bytes, which break from whatever comes before."""
+    return i + 3 <= last and ((data[i] == 0xE4 and data[i + 1] >= 0xB8) or 0xE5 <= data[i] <= 0xE9)
+
+
+@numba.njit(cache=True, nogil=True)
+def _breaks_from_ideograph(data: Any, i: Any, last: Any) -> Any:
+    """Whether the character at i surely starts a word of its own, or none, behind an ideograph: no mark or joiner, which would belong to it."""
+    if i >= last or data[i] < 128 or _is_ideograph(data, i, last):
+        return True
+    if i + 3 > last:
+        return False
+    # U+3000 to U+3029, the punctuation of ideographs; U+FF00 to U+FF5E, ASCII in their width; U+2010 to U+2027, dashes and quotation marks.
+    return (
+        (data[i] == 0xE2 and data[i + 1] == 0x80 and 0x90 <= data[i + 2] <= 0xA7)
+        or (data[i] == 0xE3 and data[i + 1] == 0x80 and data[i + 2] <= 0xA9)
+        or (data[i] == 0xEF and data[i + 1] == 0xBC)
+        or (data[i] == 0xEF and data[i + 1] == 0xBD and data[i + 2] <= 0x9E)
+    )
+
+
+@numba.njit(cache=True, nogil=True)
+def _end_of_piece(data: Any, begin: Any, last: Any, classes: Any, ideographs: Any) -> Any:
+    """Where the piece that begins here ends."""
+    if ideographs and _is_ideograph(data, begin, last) and _breaks_from_ideograph(data, begin + 3, last):
+        return begin + 3
+    i = begin
+    while i < last and not classes[data[i]] & APART and not (ideographs and i > begin and _is_ideograph(data, i, last)):
+        i += 1
+    return i
+
+
 @numba.njit(
-    [together((INT, INT))(READ_U8, READ_I64, INT, READ_U8, WRITE_U64, WRITE_I64, WRITE_U8, INT, WRITE_I64, WRITE_I32)],
+    [together((INT, INT))(READ_U8, READ_I64, INT, READ_U8, numba.boolean, WRITE_U64, WRITE_I64, WRITE_U8, INT, WRITE_I64, WRITE_I32)],
     cache=True,
     nogil=True,
 )
-def scan_texts(data: Any, start: Any, text: Any, classes: Any, slots: Any, word_start: Any, word_data: Any, words: Any, token_start: Any, token: Any) -> Any:
+def scan_texts(data: Any, start: Any, text: Any, classes: Any, ideographs: Any, slots: Any, word_start: Any, word_data: Any, words: Any, token_start: Any, token: Any) -> Any:
     """Number the words of the texts data[start[i]:start[i + 1]] from text number `text` on, as token[token_start[i]:token_start[i + 1]].
 
     Returns (the first text that was not done, the number of known words). It stops before a text for which `slots` (a key and a word's number + 1 each; a power of two, and
     twice as many as words), word_start or word_data may have no room. `token` holds a place for every second byte of `data` and one a text. token_start[text] is given.
+    `ideographs`: whether each is a word by itself.
     """
     while text < len(start) - 1:
         first, last = start[text], start[text + 1]
@@ -164,8 +199,7 @@ def scan_texts(data: Any, start: Any, text: Any, classes: Any, slots: Any, word_
             i = first
             while i < last:
                 begin = i
-                while i < last and not classes[data[i]] & APART:
-                    i += 1
+                i = _end_of_piece(data, begin, last, classes, ideographs)
                 if _is_ascii(data[begin:i]):
                     words, at = _scan(data, begin, i, classes, slots, word_start, word_data, words, token, at)
                 elif i - begin > LONGEST_PIECE:
@@ -177,7 +211,8 @@ def scan_texts(data: Any, start: Any, text: Any, classes: Any, slots: Any, word_
                     words = max(words, number + 1)
                     token[at] = number
                     at += 1
-                i += 1
+                if i < last and classes[data[i]] & APART:
+                    i += 1
         text += 1
         token_start[text] = at
     return text, words

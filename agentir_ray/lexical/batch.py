@@ -145,7 +145,9 @@ class _WordTable:
         token = np.empty(len(data) // 2 + len(texts) + 1, np.int32)
         before, done = self._words, 0
         while True:
-            done, self._words = tokenize.scan_texts(data, start, done, _classes(), self._slots, self._word_start, self._word_data, self._words, token_start, token)
+            done, self._words = tokenize.scan_texts(
+                data, start, done, _classes(), self._vocabulary.analyzer.divides_ideographs, self._slots, self._word_start, self._word_data, self._words, token_start, token
+            )
             if done == len(texts):
                 break
             self._make_room(int(start[done + 1] - start[done]))

@@ -19,7 +19,7 @@ from agentir_ray.lexical.document import count_terms
 FAST = ["english", "standard", "multilingual"]
 # What the rules of words tell apart, in a few characters, and some that need the analyzer: marks, apostrophes, scripts without spaces, keycaps, spaces that are none.
 ASCII = "aZsS09_'.:,;\"#*- \n\x00\x1f\x7f"
-MIXED = ASCII + "é\u0301\u2019漢字ーあ\u202f\u00a0\u3000\ufe0f\u20e3א\u0e01한😀\u200d\ud800"
+MIXED = ASCII + "“—·，。Ａ～々ー〇\u302a" + "é\u0301\u2019漢字ーあ\u202f\u00a0\u3000\ufe0f\u20e3א\u0e01한😀\u200d\ud800"
 WORDS = ["the", "The", "don't", "dogs'", "U.S.A.", "a@b.com", "http://x.org/a_b?c=1,2", "1,234.5", "naïve", "cats\u2019s", "generalizations", "漢字" * 40, "x" * 300, "_" * 300]
 
 texts = st.one_of(
