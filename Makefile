@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench soak crash clean
+.PHONY: help setup demo test lint format bench compare soak crash clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -41,6 +41,11 @@ format: $(STAMP) ## rewrite the sources in the house style
 bench: $(STAMP) ## what the answers are worth and what they cost; see benchmarks/LOG.md
 	$(BIN)/python -m benchmarks.quality
 	$(BIN)/python -m benchmarks.embedded
+
+compare: $(STAMP) ## the lexical engine against PISA, Lucene, tantivy and bm25s in one run, and what each of its steps gains
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -c constraints.txt
+	$(BIN)/python -m benchmarks.compare.lexical
+	$(BIN)/python -m benchmarks.compare.ablation
 
 soak: $(STAMP) ## the long form of the tests marked `soak`
 	AGENTIR_LONG=1 $(BIN)/python -m pytest -n 2 -m soak
