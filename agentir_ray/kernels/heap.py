@@ -87,29 +87,28 @@ def order_ties(score: Any, seq: Any, order: Any) -> None:
 
 @numba.njit(cache=True, nogil=True)
 def largest(values: Any, size: Any, rank: Any) -> Any:
-    """The rank-th largest (1 is the first) of values[:size]."""
-    among = values[:size].copy()
-    wanted = size - rank
-    lo, hi = 0, size - 1
-    while lo < hi:
-        pivot = among[(lo + hi) >> 1]
-        i, j = lo, hi
-        while i <= j:
-            while among[i] < pivot:
-                i += 1
-            while among[j] > pivot:
-                j -= 1
-            if i <= j:
-                among[i], among[j] = among[j], among[i]
-                i += 1
-                j -= 1
-        if wanted <= j:
-            hi = j
-        elif wanted >= i:
-            lo = i
-        else:
-            break
-    return among[wanted]
+    """The rank-th largest (1 is the first) of values[:size]: quickselect that copies who is above or below, without a branch on what it reads."""
+    among, other = values[:size].copy(), np.empty(size, values.dtype)
+    while True:
+        first, middle, last = among[0], among[size >> 1], among[size - 1]
+        pivot = max(min(first, middle), min(max(first, middle), last))
+        above = equal = 0
+        for i in range(size):
+            value = among[i]
+            other[above] = value
+            above += 1 if value > pivot else 0
+            equal += 1 if value == pivot else 0
+        if rank > above and rank <= above + equal:
+            return pivot
+        if rank > above:
+            rank -= above + equal
+            above = 0
+            for i in range(size):
+                value = among[i]
+                other[above] = value
+                above += 1 if value < pivot else 0
+        among, other = other, among
+        size = above
 
 
 @numba.njit(cache=True, nogil=True)
