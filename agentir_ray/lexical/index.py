@@ -7,7 +7,6 @@ it. It knows no log and no manifest: the engine tells it what was committed, and
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from operator import add
 from typing import Any, NamedTuple
 
@@ -15,9 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.kernels.bitmap import Words
-from agentir_ray.kernels.lookup import look_up
-from agentir_ray.kernels.rows import WIDTH
 from agentir_ray.lexical.buffer import SUPERSEDES_SOME, Buffer, BufferView
+from agentir_ray.lexical.directory import Directory
 from agentir_ray.lexical.document import IndexedDocument
 from agentir_ray.lexical.filters import EVERYTHING, Expression, evaluate
 from agentir_ray.lexical.filters.keys import STRING, field_key, scalar_key
@@ -29,9 +27,6 @@ from agentir_ray.lexical.segment import Segment
 from agentir_ray.types import NEVER_US
 
 Array = npt.NDArray[Any]
-FEW_SEGMENTS = 4  # so many dictionaries are searched sooner than remembered
-MAX_KNOWN_TERMS = 65_536  # query terms whose places are remembered; forgotten all at once beyond that
-KNOWN_TERM_BYTES = 400  # a string, an array, a tuple, a number, and their place in the dictionary
 
 
 class Place(NamedTuple):
@@ -82,57 +77,6 @@ class Snapshot(NamedTuple):
     buffer_filters: tuple[Words, ...]
 
 
-class _Directory:
-    """Where terms lie in a fixed list of segments, and how many of their live documents hold them.
-
-    A change of segments, or a deletion in one of them, starts a new one. Of many segments it remembers what queries asked for.
-    """
-
-    def __init__(self, segments: tuple[Segment, ...]) -> None:
-        self.segments = segments
-        self._known: dict[str, tuple[Array, int]] = {}
-
-    @cached_property
-    def rows(self) -> Array:
-        """int64 (segments, WIDTH): what the kernel is told of the segments."""
-        if len(self.segments) == 1:
-            return self.segments[0].row[np.newaxis]
-        return np.stack([segment.row for segment in self.segments]) if self.segments else np.empty((0, WIDTH), np.int64)
-
-    @cached_property
-    def newest_first(self) -> Array:
-        """The segments by their newest document, the newest first."""
-        if len(self.segments) < 2:
-            return np.arange(len(self.segments))
-        return np.argsort([-segment.span_us[1] for segment in self.segments], kind="stable").astype(np.int64)
-
-    def look_up(self, terms: Sequence[str]) -> tuple[Array, list[int]]:
-        """Per term its ordinals in the segments (int64 (terms, segments), -1: not there), and its document frequency in all of them."""
-        if len(self.segments) <= FEW_SEGMENTS:
-            ordinals, df = self._find(terms)
-            return ordinals, df.tolist()
-        missing = [term for term in terms if term not in self._known]
-        if missing:
-            if len(self._known) + len(missing) > MAX_KNOWN_TERMS:
-                missing, self._known = list(terms), {}
-            self._known.update(zip(missing, zip(*self._find(missing), strict=True), strict=True))
-        places, frequencies = zip(*[self._known[term] for term in terms], strict=True) if terms else ((), ())
-        return np.array(places, np.int64).reshape(len(terms), len(self.segments)), list(map(int, frequencies))
-
-    def memory_bytes(self) -> int:
-        return len(self._known) * (KNOWN_TERM_BYTES + 8 * len(self.segments)) + 8 * WIDTH * len(self.segments)
-
-    def _find(self, terms: Sequence[str]) -> tuple[Array, Array]:
-        """The same from the segments' dictionaries."""
-        ordinals, df = np.empty((len(terms), len(self.segments)), np.int64), np.empty(len(terms), np.int64)
-        if terms:
-            joined = "".join(terms)
-            data = joined.encode(errors="surrogatepass")
-            size = map(len, terms) if len(data) == len(joined) else (len(term.encode(errors="surrogatepass")) for term in terms)
-            look_up(self.rows, np.frombuffer(data or b"\0", np.uint8), np.array(list(size)), ordinals, df)
-        return ordinals, df
-
-
 class Index:
     def __init__(self, segments: Sequence[Segment], seq: int) -> None:
         """`segments` hold everything up to sequence number `seq`."""
@@ -141,7 +85,7 @@ class Index:
         self.sealing: Buffer | None = None
         self.buffer = Buffer()
         self.seq = seq
-        self._directory = _Directory(self.segments)
+        self._directory = Directory(self.segments)
 
     @property
     def parts(self) -> list[Part]:
@@ -257,7 +201,7 @@ class Index:
             _, docs, superseded = self._versions_of(part, located)
             part.delete(docs, seq, ERASED_AT)
             restored.update(superseded)
-        self._directory = _Directory(self.segments)
+        self._directory = Directory(self.segments)
         for id in restored.difference(located.ids):
             self._restore(id)
 
@@ -280,7 +224,7 @@ class Index:
     def _delete(self, place: Place, seq: int, at_us: int) -> None:
         place.part.delete(np.array([place.doc]), seq, at_us)
         if place.part not in self.buffers:
-            self._directory = _Directory(self.segments)
+            self._directory = Directory(self.segments)
 
     @staticmethod
     def _mark(place: Place, seq: int, at_us: int) -> None:
@@ -325,7 +269,7 @@ class Index:
         self.segments = tuple(kept)
         if self.sealing in replaced:
             self.sealing = None
-        self._directory = _Directory(self.segments)
+        self._directory = Directory(self.segments)
 
     @staticmethod
     def carry_over(replaced: Sequence[Part], segment: Segment) -> None:

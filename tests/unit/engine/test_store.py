@@ -86,7 +86,7 @@ def loaded(memory: Memory) -> Namespace:
 
 
 def test_the_budget_counts_what_deletions_and_known_terms_cost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentir_ray.lexical.index.FEW_SEGMENTS", 0)  # terms are remembered where segments are many
+    monkeypatch.setattr("agentir_ray.lexical.directory.FEW_SEGMENTS", 0)  # terms are remembered where segments are many
     with Memory.open(tmp_path / "store", **FAST, limits=Limits(1_000, 2_000)) as memory:
         memory.add_many({"text": f"rain w{i}", "id": f"n{i}"} for i in range(1_000))
         assert len(loaded(memory).index.segments) == 1
