@@ -16,6 +16,22 @@ import numba
 import numpy as np
 
 from agentir_ray.kernels.bm25 import add_priors, contribution
+from agentir_ray.kernels.candidates import (
+    IN_STEP,
+    NOWHERE,
+    ONCE,
+    add_list,
+    add_to_touched,
+    ask_bitmap,
+    ask_list,
+    collect,
+    keep_passing,
+    keep_visible,
+    lead,
+    locate_by_bitmap,
+    locate_by_reading,
+    locate_in_list,
+)  # fmt: skip
 from agentir_ray.kernels.classes import RANKS
 from agentir_ray.kernels.heap import FEW, late_room, merge_late, offer, sort_heap, sort_late
 from agentir_ray.kernels.invert import WINDOW
@@ -26,7 +42,6 @@ from agentir_ray.kernels.postings import (
     exact_tf,
     find_posting,
     lower_bound,
-    place_in_bitmap,
     reach_of_block,
     reach_of_classes,
 )  # fmt: skip
@@ -54,8 +69,6 @@ FIRST_SLICE, FIRST_SLICES_RESULTS = 4_096, 64  # documents, and documents a resu
 READ_THROUGH = 8  # a list is read through, rather than searched, to locate as many documents as this times fewer than its postings
 STREAM = 16  # a list without a bitmap is read through, rather than searched, when it has fewer postings than this times the documents to look up
 CHUNK, MOST_PLACES = 1_024, 2**20  # survivors located and then scored together, fewer where there are so many terms that the places would take megabytes
-IN_STEP = 64  # documents searched for in step, so that the memory they wait for is fetched together
-NOWHERE, ONCE = -1, -2  # in the place of a posting: there is none; its tf is 1, that is all one needs to know
 SMALLEST_GAIN = 1e-20  # of the largest one: keeps sums of float32 above zero
 
 # The types of a search's arguments: what is searched (rows, their order, ordinals (terms, segments)), how it is scored, what may be seen.
@@ -114,182 +127,9 @@ def _first_threshold(rows: Any, order: Any, ordinals: Any, gain: Any, base: Any,
 
 
 @numba.njit(cache=True, nogil=True)
-def _add(posting_doc: Any, posting_class: Any, start: Any, stop: Any, gain: Any, reach: Any, accumulator: Any, touched: Any, found: Any) -> Any:
-    """Add a list into the accumulator; returns how many documents are touched by now."""
-    for p in range(start, stop):
-        low = posting_doc[p]
-        so_far = accumulator[low]
-        touched[found] = low
-        found += 1 if so_far == 0.0 else 0
-        accumulator[low] = so_far + gain * reach[posting_class[p]]
-    return found
-
-
-@numba.njit(cache=True, nogil=True)
-def _add_to_touched(posting_doc: Any, posting_class: Any, start: Any, stop: Any, gain: Any, reach: Any, accumulator: Any) -> None:
-    """The same for a list that cannot lift a document over the threshold by itself: it adds to those that other lists touched."""
-    for p in range(start, stop):
-        low = posting_doc[p]
-        so_far = accumulator[low]
-        if so_far != 0.0:
-            accumulator[low] = so_far + gain * reach[posting_class[p]]
-
-
-@numba.njit(cache=True, nogil=True)
 def _needed(threshold: Any, slack: Any, unit: Any) -> Any:
     """What a document must reach for the threshold, in float32 units of the largest gain: a little less, and nothing where the threshold is no number to compare with."""
     return np.float32((threshold - abs(threshold) * slack) / unit) if abs(threshold) < np.inf else np.float32(-np.inf)
-
-
-@numba.njit(cache=True, nogil=True)
-def _lead(count: Any, touched: Any, reached: Any, k: Any) -> Any:
-    """Put the documents that reach as much as the k-th of them to the front; returns how many."""
-    best = np.empty(k, np.float32)  # a heap of numbers alone, the least at its root
-    size = 0
-    for c in range(count):
-        value = reached[c]
-        if size < k:
-            i = size
-            size += 1
-            while i > 0 and value < best[(i - 1) >> 1]:
-                best[i] = best[(i - 1) >> 1]
-                i = (i - 1) >> 1
-            best[i] = value
-        elif value > best[0]:
-            i = 0
-            child = 1
-            while child < k:
-                if child + 1 < k and best[child + 1] < best[child]:
-                    child += 1
-                if best[child] >= value:
-                    break
-                best[i] = best[child]
-                i = child
-                child = 2 * i + 1
-            best[i] = value
-    enough = best[0]
-    leaders = 0
-    for c in range(count):
-        if reached[c] >= enough:
-            touched[c], touched[leaders] = touched[leaders], touched[c]
-            reached[c], reached[leaders] = reached[leaders], reached[c]
-            leaders += 1
-    return leaders
-
-
-@numba.njit(cache=True, nogil=True)
-def _collect(found: Any, touched: Any, accumulator: Any, reached: Any, extra: Any, rest: Any, needed: Any) -> Any:
-    """Empty the accumulator and keep, in place, the touched documents that would reach what is needed with all the `rest`; returns how many. reached[c] is what each has."""
-    kept = 0
-    for c in range(found):
-        low = touched[c]
-        so_far = accumulator[low] + extra
-        accumulator[low] = 0.0
-        touched[kept] = low
-        reached[kept] = so_far
-        kept += 1 if so_far + rest >= needed else 0
-    return kept
-
-
-@numba.njit(cache=True, nogil=True)
-def _keep_passing(count: Any, touched: Any, reached: Any, origin: Any, words: Any) -> Any:
-    kept = 0
-    for c in range(count):
-        touched[kept], reached[kept] = touched[c], reached[c]
-        kept += 1 if passes(origin + np.int64(touched[c]), words) else 0
-    return kept
-
-
-@numba.njit(cache=True, nogil=True)
-def _keep_visible(count: Any, touched: Any, reached: Any, origin: Any, documents: Any, snapshot_seq: Any, expiry_now_us: Any, written_until_us: Any) -> Any:
-    kept = 0
-    for c in range(count):
-        if visible(
-            origin + np.int64(touched[c]), documents.created_at, documents.expires_at,
-            documents.deleted_seq, documents.deleted_at, documents.superseded_seq, documents.superseded_at, snapshot_seq, expiry_now_us, written_until_us,
-        ):  # fmt: skip
-            touched[kept], reached[kept] = touched[c], reached[c]
-            kept += 1
-    return kept
-
-
-@numba.njit(cache=True, nogil=True)
-def _ask_bitmap(count: Any, touched: Any, reached: Any, bitmap: Any, pairs: Any, bound: Any, weak_bound: Any, rest: Any, needed: Any) -> Any:
-    """Add what a term can bring to those that have it, and keep who can still reach what is needed with the rest. `pairs`: where the window's words begin in the bitmap."""
-    kept = 0
-    for c in range(count):
-        low = np.int64(touched[c])
-        at = 2 * (pairs + (low >> 6))
-        bit = np.uint64(low & 63)
-        has = (bitmap[at] >> bit) & np.uint64(1)
-        strong = (bitmap[at + 1] >> bit) & np.uint64(1)
-        most = reached[c] + ((bound if strong else weak_bound) if has else np.float32(0.0))
-        touched[kept] = low
-        reached[kept] = most
-        kept += 1 if most + rest >= needed else 0
-    return kept
-
-
-@numba.njit(cache=True, nogil=True)
-def _locate_in_list(count: Any, lows: Any, posting_doc: Any, start: Any, stop: Any, place: Any) -> None:
-    """place[c] = the posting of document lows[c], NOWHERE if there is none. All are searched for in step, so that the memory they wait for is fetched together."""
-    for c in range(count):
-        place[c] = start
-    size = stop - start
-    while size > 1:
-        half = size >> 1
-        for c in range(count):
-            p = place[c]
-            place[c] = p + half if posting_doc[p + half - 1] < lows[c] else p
-        size -= half
-    for c in range(count):
-        p = place[c]
-        p += 1 if posting_doc[p] < lows[c] else 0
-        place[c] = p if p < stop and posting_doc[p] == lows[c] else NOWHERE
-
-
-@numba.njit(cache=True, nogil=True)
-def _locate_by_reading(posting_doc: Any, start: Any, stop: Any, number: Any, place: Any) -> None:
-    """The same by reading the list through: number[low] - 1 (float32) says which of the documents it is, 0 that it is none. Places are as before where a document is not there."""
-    for p in range(start, stop):
-        n = number[posting_doc[p]]
-        if n != 0.0:
-            place[np.int64(n) - 1] = p
-
-
-@numba.njit(cache=True, nogil=True)
-def _ask_list(
-    count: Any, touched: Any, reached: Any, posting_doc: Any, posting_class: Any, start: Any, stop: Any, gain: Any, reach: Any, rest: Any, needed: Any, place: Any
-) -> Any:
-    """`_ask_bitmap` of a term without one."""
-    kept = 0
-    for first in range(0, count, IN_STEP):
-        those = min(IN_STEP, count - first)
-        _locate_in_list(those, touched[first : first + those], posting_doc, start, stop, place)
-        for c in range(those):
-            most = reached[first + c]
-            if place[c] >= 0:
-                most += gain * reach[posting_class[place[c]]]
-            touched[kept] = touched[first + c]
-            reached[kept] = most
-            kept += 1 if most + rest >= needed else 0
-    return kept
-
-
-@numba.njit(cache=True, nogil=True)
-def _locate_by_bitmap(count: Any, lows: Any, bitmap: Any, bitmap_rank: Any, start: Any, origin: Any, block_start: Any, once: Any, posting_class: Any, place: Any) -> None:
-    """`_locate_in_list` of a term with a bitmap; ONCE where the posting is weak, and that says it all (`once`)."""
-    for c in range(count):
-        d = origin + np.int64(lows[c])
-        at = 2 * (start + (d >> 6))
-        bit = np.uint64(1) << np.uint64(d & 63)
-        place[c] = NOWHERE
-        if bitmap[at] & bit:
-            if once and not bitmap[at + 1] & bit:
-                place[c] = ONCE
-            else:
-                place[c] = place_in_bitmap(bitmap, bitmap_rank, start, d, block_start)
-                prefetch(posting_class, place[c])
 
 
 @numba.njit(cache=True, nogil=True)
@@ -424,29 +264,29 @@ def _walk(
             while rest > 0 and weaker[rest] + extra >= needed:
                 rest -= 1
                 i = by_bound[rest]
-                found = _add(posting_doc, posting_class, start[i], stop[i], small[i], reach, accumulator, touched, found)
+                found = add_list(posting_doc, posting_class, start[i], stop[i], small[i], reach, accumulator, touched, found)
             while rest > 0 and bitmap_at[by_bound[rest - 1]] < 0 and stop[by_bound[rest - 1]] - start[by_bound[rest - 1]] < STREAM * found:
                 rest -= 1
                 i = by_bound[rest]
-                _add_to_touched(posting_doc, posting_class, start[i], stop[i], small[i], reach, accumulator)
+                add_to_touched(posting_doc, posting_class, start[i], stop[i], small[i], reach, accumulator)
 
             # Who can still reach the threshold, given which of the weaker terms are there.
-            survivors = _collect(found, touched, accumulator, reached, extra, weaker[rest], needed)
+            survivors = collect(found, touched, accumulator, reached, extra, weaker[rest], needed)
             if len(documents.filter) > 0:
-                survivors = _keep_passing(survivors, touched, reached, origin, documents.filter)
+                survivors = keep_passing(survivors, touched, reached, origin, documents.filter)
             if hides:
-                survivors = _keep_visible(survivors, touched, reached, origin, documents, snapshot_seq, expiry_now_us, written_until_us)
+                survivors = keep_visible(survivors, touched, reached, origin, documents, snapshot_seq, expiry_now_us, written_until_us)
             while rest > 0 and survivors > 0:
                 rest -= 1
                 i = by_bound[rest]
                 if bitmap_at[i] >= 0:
                     pairs = bitmap_at[i] + (origin >> 6)
-                    survivors = _ask_bitmap(survivors, touched, reached, bitmap, pairs, bound[rest], min(bound[rest], weak_bound[i]), weaker[rest], needed)
+                    survivors = ask_bitmap(survivors, touched, reached, bitmap, pairs, bound[rest], min(bound[rest], weak_bound[i]), weaker[rest], needed)
                 else:
-                    survivors = _ask_list(survivors, touched, reached, posting_doc, posting_class, start[i], stop[i], small[i], reach, weaker[rest], needed, in_step)
+                    survivors = ask_list(survivors, touched, reached, posting_doc, posting_class, start[i], stop[i], small[i], reach, weaker[rest], needed, in_step)
 
             # Many are scored best first: the k most promising alone tell what the others must reach.
-            leaders = _lead(survivors, touched, reached, k) if 0 < 2 * k < survivors else survivors
+            leaders = lead(survivors, touched, reached, k) if 0 < 2 * k < survivors else survivors
             following = 0
             while following < survivors:
                 first_of = following
@@ -467,13 +307,13 @@ def _walk(
                     if start[i] == stop[i]:
                         place[i, :those] = NOWHERE
                     elif bitmap_at[i] >= 0:
-                        _locate_by_bitmap(those, kept, bitmap, bitmap_rank, bitmap_at[i], origin, block_start[i], postings.kind == BM25, posting_class, place[i])
+                        locate_by_bitmap(those, kept, bitmap, bitmap_rank, bitmap_at[i], origin, block_start[i], postings.kind == BM25, posting_class, place[i])
                     elif stop[i] - start[i] < READ_THROUGH * those:
                         place[i, :those] = NOWHERE
-                        _locate_by_reading(posting_doc, start[i], stop[i], accumulator, place[i])
+                        locate_by_reading(posting_doc, start[i], stop[i], accumulator, place[i])
                     else:
                         for c in range(0, those, IN_STEP):
-                            _locate_in_list(min(IN_STEP, those - c), kept[c:], posting_doc, start[i], stop[i], place[i, c:])
+                            locate_in_list(min(IN_STEP, those - c), kept[c:], posting_doc, start[i], stop[i], place[i, c:])
                 for c in range(those):
                     accumulator[kept[c]] = 0.0
                 for c in range(those):
