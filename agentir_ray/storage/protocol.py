@@ -1,7 +1,7 @@
 """The record log: the durable, ordered truth of which every index is a cache (DESIGN 9).
 
 A log holds, per namespace, entries (records and deletions) in commit order, and one row with owner, epoch, next sequence number and the manifest. It knows nothing of postings,
-scores or files of segments: an entry's `body` and the `manifest` are bytes to it.
+scores or files of segments: an entry's `body`, the `manifest` and the `prior` are bytes to it.
 
 Invariants that the contract suite (`tests/contracts`) holds every implementation to:
 - sequence numbers of a namespace start at 1, have no gaps, and are given at commit in commit order;
@@ -9,6 +9,7 @@ Invariants that the contract suite (`tests/contracts`) holds every implementatio
 - (namespace, id, version) is unique for ever: a retry is answered with the first entry;
 - a writer whose (owner, epoch) is not the namespace's changes nothing and gets FencedError;
 - a manifest is replaced only by compare-and-swap on (epoch, generation);
+- what was learnt of a namespace (its prior) is bytes beside the manifest, replaced by the owner whenever it likes, and goes with the namespace;
 - after an erasure no body of the erased ids can be read, and their ids never come back.
 """
 
@@ -125,6 +126,10 @@ class ReadableLog(Protocol):
         """The newest version of a record by id (body None if erased), or None."""
         ...
 
+    def prior(self, number: int) -> bytes:
+        """What `save_prior` kept last; empty if it never did."""
+        ...
+
     def verify(self) -> list[str]:
         """Every row's checksum and the database's own check; one line a problem, empty when sound."""
         ...
@@ -149,6 +154,10 @@ class RecordLog(ReadableLog, Protocol):
 
     def swap_manifest(self, number: int, epoch: int, generation: int, manifest: bytes) -> int:
         """Replace the manifest if (epoch, generation) still hold; returns generation + 1, raises FencedError or ConflictError otherwise."""
+        ...
+
+    def save_prior(self, number: int, epoch: int, prior: bytes) -> None:
+        """Replace what was learnt of the namespace; apart from the manifest, so that readers need not load it anew. Raises FencedError."""
         ...
 
     def drop(self, name: str) -> bool:

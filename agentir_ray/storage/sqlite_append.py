@@ -119,5 +119,6 @@ def drop(connection: apsw.Connection, name: bytes) -> bool:
         connection.execute("DELETE FROM entries WHERE key BETWEEN ? AND ?", (key_of(number, 0), key_of(number, MAX_SEQ)))
         connection.execute("DELETE FROM operations WHERE namespace = ?", (number,))
         connection.execute("DELETE FROM manifests WHERE namespace = ?", (number,))
+        connection.execute("DELETE FROM priors WHERE namespace = ?", (number,))
         connection.execute("DELETE FROM unpurged WHERE namespace = ?", (number,))
     return bool(rows)

@@ -106,9 +106,19 @@ class SqliteLog(SqliteReader, RecordLog):
         if swapped:
             self._writer.execute("INSERT INTO manifests (namespace, manifest) VALUES (?, ?) ON CONFLICT (namespace) DO UPDATE SET manifest = excluded.manifest", (number, manifest))
             return int(swapped[0][0])
-        if fetch(self._writer, "SELECT 1 FROM namespaces WHERE number = ? AND owner = ? AND epoch = ?", (number, self._owner, epoch)):
-            raise ConflictError(f"the manifest of namespace {number} is no longer at generation {generation}; read it again")
-        raise FencedError(f"namespace {number} is no longer owned by {self._owner.decode()} at epoch {epoch}; reload it before writing")
+        self._check_owner(number, epoch)
+        raise ConflictError(f"the manifest of namespace {number} is no longer at generation {generation}; read it again")
+
+    def save_prior(self, number: int, epoch: int, prior: bytes) -> None:
+        self._transact(lambda: self._save_prior(number, epoch, prior))
+
+    def _save_prior(self, number: int, epoch: int, prior: bytes) -> None:
+        self._check_owner(number, epoch)
+        self._writer.execute("INSERT INTO priors (namespace, statistics) VALUES (?, ?) ON CONFLICT (namespace) DO UPDATE SET statistics = excluded.statistics", (number, prior))
+
+    def _check_owner(self, number: int, epoch: int) -> None:
+        if not fetch(self._writer, "SELECT 1 FROM namespaces WHERE number = ? AND owner = ? AND epoch = ?", (number, self._owner, epoch)):
+            raise FencedError(f"namespace {number} is no longer owned by {self._owner.decode()} at epoch {epoch}; reload it before writing")
 
     def drop(self, name: str) -> bool:
         return self._transact(lambda: drop(self._writer, name.encode()))

@@ -137,6 +137,11 @@ class SqliteReader(ReadableLog):
             rows: list[Row] = fetch(connection, query, (number, id.encode()))
         return self._checked(number, rows[0]) if rows else None
 
+    def prior(self, number: int) -> bytes:
+        with translated(self.path), self._reading() as connection:
+            rows = fetch(connection, "SELECT statistics FROM priors WHERE namespace = ?", (number,))
+        return bytes(rows[0][0]) if rows else b""
+
     def _checked(self, number: int, row: Row) -> Entry:
         if not is_sound(row):
             raise DamagedError(f"{self.path}: namespace {self._name(number)}, seq {seq_of(row[0])} does not match its checksum; {WAYS_OUT}")

@@ -35,6 +35,10 @@ CREATE TABLE manifests (
     namespace INTEGER PRIMARY KEY,
     manifest BLOB NOT NULL   -- apart from the row that every append rewrites: it may be large
 );
+CREATE TABLE priors (
+    namespace INTEGER PRIMARY KEY,
+    statistics BLOB NOT NULL -- of the ages of answers; apart from the manifest, whose generation tells readers to load anew
+);
 CREATE TABLE entries (
     key INTEGER PRIMARY KEY, -- namespace number << 36 | seq
     namespace INTEGER NOT NULL,

@@ -29,6 +29,9 @@ class UnreadableLog(ReadableLog):
     def find(self, number: int, id: str) -> Entry | None:
         self._refuse()
 
+    def prior(self, number: int) -> bytes:
+        self._refuse()
+
     def verify(self) -> list[str]:
         return [str(self._error)]
 

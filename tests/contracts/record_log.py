@@ -228,6 +228,26 @@ class RecordLogContract:
         now = log.state("acme/alice")
         assert now is not None and (now.generation, now.manifest) == (2, b"second\x00")
 
+    def test_what_was_learnt_is_replaced_by_the_owner_and_goes_with_the_namespace(self, tmp_path: Path, log: RecordLog, state: NamespaceState, clock: ManualClock) -> None:
+        other = log.claim("acme/bob")
+        assert log.prior(state.number) == log.prior(other.number + 1) == b""
+        log.save_prior(state.number, 1, b"first")
+        log.save_prior(other.number, 1, b"bob's")
+        log.save_prior(state.number, 1, b"second\x00")
+        with pytest.raises(FencedError):
+            log.save_prior(state.number, 2, b"foreign")
+        with pytest.raises(FencedError):
+            log.save_prior(other.number + 1, 1, b"nobody's")
+        assert (log.prior(state.number), log.prior(other.number)) == (b"second\x00", b"bob's")
+        now = log.state("acme/alice")
+        assert now is not None and now.generation == state.generation, "nobody need load the namespace anew"
+        log.close()
+        again = self.open_log(tmp_path, "one", clock)
+        assert again.prior(state.number) == b"second\x00"
+        assert again.drop("acme/alice")
+        assert (again.prior(state.number), again.prior(other.number)) == (b"", b"bob's")
+        again.close()
+
     # ---- operations
 
     def test_f09_an_operation_is_applied_once_in_seven_days(self, log: RecordLog, state: NamespaceState, clock: ManualClock) -> None:
