@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench compare soak crash clean
+.PHONY: help setup demo test lint format bench compare temporal soak crash clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -46,6 +46,11 @@ compare: $(STAMP) ## the lexical engine against PISA, Lucene, tantivy and bm25s 
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -c constraints.txt
 	$(BIN)/python -m benchmarks.compare.lexical
 	$(BIN)/python -m benchmarks.compare.ablation
+
+temporal: $(STAMP) ## what partitions by time and the recency prior give and cost, up to 5 million records, and a session of 800 steps
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -c constraints.txt
+	$(BIN)/python -m benchmarks.temporal
+	$(BIN)/python -m benchmarks.session_sim
 
 soak: $(STAMP) ## the long form of the tests marked `soak`
 	AGENTIR_LONG=1 $(BIN)/python -m pytest -n 2 -m soak

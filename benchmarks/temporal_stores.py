@@ -1,0 +1,114 @@
+"""Lives as stores: filled through the API as an agent would fill them, kept in a cache, and taught by feedback before anything is measured.
+
+A store is kept under a hash of the code that decides what its files look like, so that a newer format or another way of merging makes new ones.
+"""
+
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import agentir_ray
+from agentir_ray import Memory
+from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
+from agentir_ray.engine.store import MEMORY_BUDGET_BYTES
+from benchmarks.compare.ours import format_hash
+from benchmarks.temporal_life import NOW_US, Law, Life, open_life
+from benchmarks.workload import settle
+
+NAMESPACE = "bench/life"
+TRAINING_QUESTIONS = 600
+TRAINING_SEED = 1_000  # far from the seeds of what is measured
+_SHAPING = ("engine/policy.py", "engine/compaction.py", "engine/manifest.py", "storage/codec.py", "storage/sqlite_schema.py")
+GIB = 2**30
+
+
+class LifeClock:
+    """The end of a life stands still; the stopwatch runs."""
+
+    def __init__(self, now_us: int = NOW_US) -> None:
+        self.time_us = now_us
+
+    def now_us(self) -> int:
+        return self.time_us
+
+    def monotonic_ns(self) -> int:
+        return time.perf_counter_ns()
+
+
+@contextmanager
+def cache_folder(named: str | None = None) -> Iterator[Path]:
+    """Where lives and stores are kept: `named`, else AGENTIR_BENCH_CACHE, else a folder that is removed at the end."""
+    if kept := named or os.environ.get("AGENTIR_BENCH_CACHE"):
+        Path(kept).mkdir(parents=True, exist_ok=True)
+        yield Path(kept)
+    else:
+        with tempfile.TemporaryDirectory(prefix="agentir-bench-", dir=os.environ.get("AGENTIR_BENCH_DIR")) as temporary:
+            yield Path(temporary)
+
+
+def shape_hash() -> str:
+    root = Path(agentir_ray.__file__).parent
+    return hashlib.sha256(b"".join((root / name).read_bytes() for name in _SHAPING) + format_hash().encode()).hexdigest()[:8]
+
+
+def open_memory(path: Path, *, limits: Limits = DEFAULT_LIMITS, budget_bytes: int = MEMORY_BUDGET_BYTES, clock: LifeClock | None = None, **options: Any) -> Memory:
+    """A store of a life at its end. The power cut that `durability="full"` guards against would only lose a benchmark."""
+    return Memory.open(path, NAMESPACE, durability="process", clock=clock or LifeClock(), limits=limits, memory_budget_bytes=budget_bytes, **options)
+
+
+def fill(memory: Memory, life: Life) -> None:
+    report = memory.import_(life.items())
+    if report.added != len(life):
+        raise RuntimeError(f"{report.added} of {len(life)} records were stored; {report.failed[:1]}")
+    settle(memory)
+
+
+def built(cache: Path, records: int) -> tuple[Path, Life]:
+    """The store of a life, closed and not to be changed but by feedback, and the life."""
+    life = open_life(cache, records)
+    folder = cache / f"store-{records}-{shape_hash()}"
+    if not (folder / "done").exists():
+        for outdated in cache.glob(f"store-{records}-*"):
+            shutil.rmtree(outdated)
+        print(f"     building a store of {records:,} records", file=sys.stderr, flush=True)
+        began = time.perf_counter()
+        with open_memory(folder / "store") as memory:
+            fill(memory, life)
+        (folder / "done").write_text(f"{records / (time.perf_counter() - began):.0f} records/s\n")
+    return folder / "store", life
+
+
+def copied(store: Path, target: Path) -> Path:
+    """A copy that may be changed: segment files are immutable, so they are shared; the database is copied."""
+    shutil.copytree(store, target, ignore=shutil.ignore_patterns("segments", "LOCK"))
+    if (store / "segments").exists():
+        shutil.copytree(store / "segments", target / "segments", copy_function=os.link)
+    return target
+
+
+def teach(memory: Memory, life: Life, law: Law, count: int = TRAINING_QUESTIONS, forget: bool = True) -> dict[str, Any]:
+    """Start a prior anew and let it learn from use: other questions than those measured are answered by a complete search, and the record that was asked for is named, if it was
+    among the ten. Returns what the prior then says."""
+    if not hasattr(memory, "feedback"):
+        return {"not taught": "this version has no Memory.feedback"}
+    if forget:
+        memory.repartition(2 * 86_400 * 1_000_000)
+        memory.repartition(7 * 86_400 * 1_000_000)
+    told = 0
+    for question in life.questions(law, count, TRAINING_SEED):
+        answer = memory.search(question.text, coverage="exact")
+        if any(hit.record.id == question.id for hit in answer):
+            memory.feedback([question.id], query_id=answer.query_id)
+            told += 1
+    settle(memory)
+    coverage = memory.search("t1 t2 t3", coverage=0.95).coverage
+    return {
+        "feedbacks": told, "partitions": life.partitions, "searched at 0.95": coverage.searched, "exact": coverage.exact, "mass": coverage.mass, "reason": coverage.reason,
+    }  # fmt: skip
