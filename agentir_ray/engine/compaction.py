@@ -14,16 +14,20 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
+
 from agentir_ray.analysis import ANALYZERS, DEFAULT_ANALYZER, Analyzer, get_analyzer
 from agentir_ray.engine.manifest import Manifest, SegmentEntry, manifest_of
 from agentir_ray.engine.namespace import Namespace, map_segments, replay
-from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits, choose_merge, choose_rewrite
+from agentir_ray.engine.policy import DEFAULT_LIMITS, Extent, Limits, choose_cuts, choose_merge, choose_rewrite, closed
 from agentir_ray.engine.replaying import EntriesAhead
 from agentir_ray.errors import AgentIRError, ConflictError, DamagedError, StorageFullError, UnknownOutcomeError
 from agentir_ray.lexical.buffer import Buffer
 from agentir_ray.lexical.builder import Draft, build_sections
 from agentir_ray.lexical.bulk import BulkBuilder
+from agentir_ray.lexical.bulk import Limits as BulkLimits
 from agentir_ray.lexical.cache import SegmentCache
+from agentir_ray.lexical.cut import cut
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
@@ -32,6 +36,7 @@ from agentir_ray.sections import Array, encode_sections
 from agentir_ray.storage.codec import decode_id
 from agentir_ray.storage.files import SYSTEM_FILES, FileOps, clean_temporary, make_folder, write_file
 from agentir_ray.storage.protocol import NamespaceState, RecordLog
+from agentir_ray.temporal.partitions import PARTITION_WIDTH_US, partitions_of
 
 SUFFIX = ".segment"
 logger = logging.getLogger("agentir_ray")
@@ -71,7 +76,10 @@ class Compactor:
         """Merge what the policy names; False when there is nothing to merge."""
         with namespace.maintenance:
             segments = namespace.index.segments
-            chosen = choose_merge([segment.documents for segment in segments], self._limits.seal_at) or choose_rewrite(
+            extents = [Extent(segment.documents, segment.span_us[1] // namespace.partition_width_us) for segment in segments]
+            newest = max((extent.newest for extent in extents), default=0)
+            growing = [i for i, extent in enumerate(extents) if not closed(extent, newest, self._limits)]
+            chosen = [growing[i] for i in choose_merge([segments[i].documents for i in growing], self._limits.seal_at)] or choose_rewrite(
                 [(segment.documents, len(segment.overlay.since_written())) for segment in segments]
             )
             if not chosen or namespace.damaged:
@@ -96,20 +104,19 @@ class Compactor:
         self, namespace: Namespace, sources: Sequence[Segment | Buffer], draft: Draft, applied_seq: int, build: Callable[[Draft], dict[str, Array]] = build_sections
     ) -> None:
         """An interrupt on the way, or a manifest that is newer than ours because an earlier interrupt kept its success from us, leaves the namespace marked damaged."""
-        segment = self._write(namespace.folder, namespace.generation + 1, draft, build)
+        segments = self._write(namespace, draft, build)
         index = namespace.index
         try:
             with index.lock:
-                if segment is not None:
-                    index.carry_over(sources, segment)  # what happened meanwhile and belongs together is saved together
-                kept = [part for part in index.segments if part not in sources] + ([segment] if segment else [])
+                index.carry_over(sources, *segments)  # what happened meanwhile and belongs together is saved together
+                kept = [part for part in index.segments if part not in sources] + segments
                 entries = tuple(SegmentEntry(part.path.name, part.overlay.since_written()) for part in kept)
-            manifest = Manifest(namespace.analyzer.name, applied_seq, entries)
+            manifest = Manifest(namespace.analyzer.name, applied_seq, entries, namespace.partition_width_us)
             generation = self._log.swap_manifest(namespace.number, namespace.epoch, namespace.generation, manifest.encode())
         except AgentIRError as error:
-            # After an unknown outcome the manifest may name the file; if it does not, the next load removes it.
-            if segment is not None and not isinstance(error, UnknownOutcomeError):
-                self._discard([segment.path])
+            # After an unknown outcome the manifest may name the files; if it does not, the next load removes them.
+            if not isinstance(error, UnknownOutcomeError):
+                self._discard([segment.path for segment in segments])
             if isinstance(error, ConflictError):
                 namespace.damaged = True
                 logger.warning("namespace %s: %s; loading it anew", namespace.name, error)
@@ -122,7 +129,7 @@ class Compactor:
             namespace.generation = generation
             namespace.applied_seq = applied_seq
             with index.lock:
-                index.install(sources, segment)
+                index.install(sources, *segments)
         except BaseException:
             namespace.damaged = True
             raise
@@ -131,15 +138,25 @@ class Compactor:
         for part in replaced:
             part.release()
 
-    def _write(self, folder: Path, generation: int, draft: Draft, build: Callable[[Draft], dict[str, Array]]) -> Segment | None:
-        if not len(draft.columns["seq"]):
-            return None
-        make_folder(str(folder), self._files)
-        path = folder / f"{generation}-{secrets.token_hex(4)}{SUFFIX}"  # the random part: no attempt ever overwrites another's file
-        write_file(str(path), encode_sections(build(draft)), self._files)
-        segment = Segment(path, self._cache, decode_id)
-        segment.touch()
-        return segment
+    def _write(self, namespace: Namespace, draft: Draft, build: Callable[[Draft], dict[str, Array]]) -> list[Segment]:
+        """The draft as files: one, none if it is empty, or several where it is large enough to be cut."""
+        timestamp = draft.columns["timestamp"]
+        if not len(timestamp):
+            return []
+        _, first = partitions_of(timestamp, namespace.partition_width_us)
+        sizes = choose_cuts(np.diff(first, append=len(timestamp)).tolist(), self._limits)
+        segments: list[Segment] = []
+        make_folder(str(namespace.folder), self._files)
+        try:
+            for piece in cut(draft, sizes):
+                path = namespace.folder / f"{namespace.generation + 1}-{secrets.token_hex(4)}{SUFFIX}"  # the random part: no attempt ever overwrites another's file
+                write_file(str(path), encode_sections(build(piece)), self._files)
+                segments.append(Segment(path, self._cache, decode_id))
+                segments[-1].touch()
+        except BaseException:
+            self._discard([segment.path for segment in segments])
+            raise
+        return segments
 
     def open(self, state: NamespaceState, folder: Path, analyzer: str | None, rebuild: bool = False) -> Namespace:
         """The namespace as the log has it: from its segments where they are sound and of the analyzer (None: the present one), else, and with `rebuild`, from the log alone.
@@ -147,9 +164,10 @@ class Compactor:
         Nobody else may use the namespace meanwhile. Raises DamagedError when the log is damaged.
         """
         try:
-            present = manifest_of(state, DEFAULT_ANALYZER).analyzer
+            manifest = manifest_of(state, DEFAULT_ANALYZER)
+            present, width_us = manifest.analyzer, manifest.partition_width_us
         except DamagedError as error:
-            present = self._analyzer_of(folder) or DEFAULT_ANALYZER
+            present, width_us = self._analyzer_of(folder) or DEFAULT_ANALYZER, PARTITION_WIDTH_US
             logger.warning("%s; rebuilding namespace %s from the log with the analyzer %s", error, state.name, analyzer or present)
             rebuild = True
         wanted = analyzer or present
@@ -163,13 +181,13 @@ class Compactor:
                 logger.warning("%s; rebuilding namespace %s from the log", error, state.name)
                 now = self._log.state(state.name)  # the replay may have sealed
                 state = state if now is None else now
-        return self._rebuild(state, folder, get_analyzer(wanted))
+        return self._rebuild(state, folder, get_analyzer(wanted), width_us)
 
-    def _rebuild(self, state: NamespaceState, folder: Path, analyzer: Analyzer) -> Namespace:
+    def _rebuild(self, state: NamespaceState, folder: Path, analyzer: Analyzer, width_us: int) -> Namespace:
         """Begins with a manifest that names nothing; who is interrupted then goes on at the next load."""
         deque(self._log.read(state.number), maxlen=0)  # the old segments are all that is left of some records if the log is damaged too: then nothing is touched
-        namespace = Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index([], 0), 0)
-        namespace.generation = self._log.swap_manifest(state.number, state.epoch, state.generation, Manifest(analyzer.name).encode())
+        namespace = Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index([], 0), 0, width_us)
+        namespace.generation = self._log.swap_manifest(state.number, state.epoch, state.generation, Manifest(analyzer.name, partition_width_us=width_us).encode())
         self._discard(list(folder.glob(f"*{SUFFIX}")))
         self._replay(namespace)
         return namespace
@@ -206,7 +224,7 @@ class Compactor:
         """Make segments of the new records that follow in the log. False when one could not be had: what comes after the index's last entry is then to be read again."""
         index = namespace.index
         try:
-            with namespace.maintenance, BulkBuilder(namespace.analyzer, namespace.name) as builder:
+            with namespace.maintenance, BulkBuilder(namespace.analyzer, namespace.name, limits=BulkLimits(documents=self._limits.largest)) as builder:
                 for draft in builder.drafts(entries.new_documents()):
                     seq = int(draft.columns["seq"].max())
                     self._replace(namespace, [], draft, seq, builder.sections)

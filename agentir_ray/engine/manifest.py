@@ -10,6 +10,7 @@ from typing import NamedTuple
 from agentir_ray.errors import DamagedError, FormatError
 from agentir_ray.lexical.overlay import Change
 from agentir_ray.storage.protocol import NamespaceState
+from agentir_ray.temporal.partitions import PARTITION_WIDTH_US
 
 FORMAT = 1
 
@@ -25,9 +26,12 @@ class Manifest(NamedTuple):
     analyzer: str
     applied_seq: int = 0
     segments: tuple[SegmentEntry, ...] = ()
+    partition_width_us: int = PARTITION_WIDTH_US
 
     def encode(self) -> bytes:
-        content = {"format": FORMAT, "analyzer": self.analyzer, "applied_seq": self.applied_seq, "segments": self.segments}
+        content = {
+            "format": FORMAT, "analyzer": self.analyzer, "applied_seq": self.applied_seq, "segments": self.segments, "partition_width_us": self.partition_width_us,
+        }  # fmt: skip
         return zlib.compress(json.dumps(content, separators=(",", ":")).encode(), 1)
 
 
@@ -37,7 +41,7 @@ def decode_manifest(data: bytes, namespace: str) -> Manifest:
         if content["format"] > FORMAT:
             raise FormatError(f"namespace {namespace} has manifest format {content['format']}; this version of agentir_ray reads {FORMAT}")
         segments = tuple(SegmentEntry(str(file), [tuple(change) for change in changes]) for file, changes in content["segments"])
-        return Manifest(content["analyzer"], content["applied_seq"], segments)
+        return Manifest(content["analyzer"], content["applied_seq"], segments, content["partition_width_us"])
     except (zlib.error, ValueError, KeyError, TypeError) as error:
         raise DamagedError(f"the manifest of namespace {namespace} is damaged ({error}); `agentir verify` shows the rest, `agentir export --salvage` saves the records") from error
 

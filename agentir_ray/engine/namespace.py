@@ -20,6 +20,7 @@ from agentir_ray.lexical.index import Index, Located
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.codec import decode_body, decode_id
 from agentir_ray.storage.protocol import Appended, Batch, Entry, EntryKind, NamespaceState, ReadableLog, Status
+from agentir_ray.temporal.partitions import PARTITION_WIDTH_US
 
 
 class StaleSegmentError(DamagedError):
@@ -51,6 +52,7 @@ class Namespace:
     analyzer: Analyzer
     index: Index
     applied_seq: int
+    partition_width_us: int = PARTITION_WIDTH_US
     maintenance: threading.Lock = field(default_factory=threading.Lock)
     updating: threading.Lock = field(default_factory=threading.Lock)
     crowded: threading.Lock = field(default_factory=threading.Lock)
@@ -131,7 +133,8 @@ def map_segments(state: NamespaceState, folder: Path, cache: SegmentCache, defau
             raise StaleSegmentError(f"{segment.path} was written by another version of the analyzer {analyzer.name}")
         segment.replay(entry.changes)
         segments.append(segment)
-    return Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index(segments, manifest.applied_seq), manifest.applied_seq)
+    index = Index(segments, manifest.applied_seq)
+    return Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, index, manifest.applied_seq, manifest.partition_width_us)
 
 
 def replay_log(log: ReadableLog, namespace: Namespace) -> None:

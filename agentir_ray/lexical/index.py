@@ -7,6 +7,7 @@ it. It knows no log and no manifest: the engine tells it what was committed, and
 import threading
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from itertools import product
 from operator import add
 from typing import Any, NamedTuple
 
@@ -259,25 +260,21 @@ class Index:
         self.sealing, self.buffer = self.buffer, Buffer()
         return self.sealing
 
-    def install(self, replaced: Sequence[Part], segment: Segment | None) -> None:
-        """Put `segment` (None: nothing was left) in the place of the parts that it was built from, with what happened to their documents meanwhile."""
-        if segment is not None:
-            self.carry_over(replaced, segment)
-        kept = [part for part in self.segments if part not in replaced]
-        if segment is not None:
-            kept.append(segment)
-        self.segments = tuple(kept)
+    def install(self, replaced: Sequence[Part], *segments: Segment) -> None:
+        """Put `segments` (none: nothing was left) in the place of the parts that they were built from, with what happened to their documents meanwhile."""
+        self.carry_over(replaced, *segments)
+        self.segments = (*(part for part in self.segments if part not in replaced), *segments)
         if self.sealing in replaced:
             self.sealing = None
         self._directory = Directory(self.segments)
 
     @staticmethod
-    def carry_over(replaced: Sequence[Part], segment: Segment) -> None:
-        """Apply to the new segment what happened to its sources' documents since it was drafted.
+    def carry_over(replaced: Sequence[Part], *segments: Segment) -> None:
+        """Apply to the new segments what happened to their sources' documents since they were drafted.
 
         `install` does it. Whoever saves the segments' changes before that (a manifest) does it first under the same lock: changes that belong together are then saved together.
         """
-        for part in replaced:
+        for part, segment in product(replaced, segments):
             old = part.overlay.now
             if len(old.deleted_seq) == 0:
                 continue

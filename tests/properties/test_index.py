@@ -11,7 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from agentir_ray.lexical.builder import Draft
 from agentir_ray.lexical.cache import SegmentCache
+from agentir_ray.lexical.cut import cut
 from agentir_ray.lexical.index import Index, Located
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
@@ -84,10 +86,10 @@ class IndexMachine(RuleBasedStateMachine):
         self.log: list[tuple[str, int, Any]] = []
         self.erased: set[str] = set()
         self.manifest: tuple[int, list[tuple[Path, Any]]] = (0, [])
-        self.seal_built: tuple[Segment | None] | None = None
+        self.seal_built: list[Segment] | None = None
         self.sealing_seq = 0
         self.merging: list[Segment] | None = None
-        self.merge_built: Segment | None = None
+        self.merge_built: list[Segment] = []
         self.located: Located | None = None
 
     def teardown(self) -> None:
@@ -190,16 +192,16 @@ class IndexMachine(RuleBasedStateMachine):
         self.sealing_seq = self.index.seq
 
     @precondition(lambda self: self.index.sealing is not None and self.seal_built is None)
-    @rule()
-    def build_seal(self) -> None:
+    @rule(end=st.none() | st.integers(1, 8))
+    def build_seal(self, end: int | None) -> None:
         assert self.index.sealing is not None
-        self.seal_built = (self.write_file(draft_buffer(self.index.sealing, "tenant/space", "print")),)
+        self.seal_built = self.write_files(draft_buffer(self.index.sealing, "tenant/space", "print"), end)
 
     @precondition(lambda self: self.seal_built is not None)
     @rule(crash=st.sampled_from([False, False, False, True]))
     def install_seal(self, crash: bool) -> None:
         assert self.seal_built is not None and self.index.sealing is not None
-        self.swap([self.index.sealing], self.seal_built[0], self.sealing_seq, crash)
+        self.swap([self.index.sealing], self.seal_built, self.sealing_seq, crash)
 
     @rule()
     def seal(self) -> None:
@@ -207,15 +209,15 @@ class IndexMachine(RuleBasedStateMachine):
             self.freeze()
         if self.index.sealing is not None:
             if self.seal_built is None:
-                self.build_seal()
+                self.build_seal(None)
             self.install_seal(False)
 
     @precondition(lambda self: self.index.segments and self.merging is None)
-    @rule(chosen=st.sets(st.integers(0, 5), min_size=1))
-    def build_merge(self, chosen: set[int]) -> None:
+    @rule(chosen=st.sets(st.integers(0, 5), min_size=1), end=st.none() | st.integers(1, 8))
+    def build_merge(self, chosen: set[int], end: int | None) -> None:
         segments = self.index.segments
         self.merging = [segments[i] for i in sorted({i % len(segments) for i in chosen})]
-        self.merge_built = self.write_file(draft_segments(self.merging, "tenant/space", "print"))
+        self.merge_built = self.write_files(draft_segments(self.merging, "tenant/space", "print"), end)
 
     @precondition(lambda self: self.merging is not None)
     @rule(crash=st.sampled_from([False, False, False, True]))
@@ -223,22 +225,26 @@ class IndexMachine(RuleBasedStateMachine):
         assert self.merging is not None
         self.swap(self.merging, self.merge_built, self.manifest[0], crash)
 
-    def write_file(self, draft: Any) -> Segment | None:
-        self.files += 1
-        return write_segment(draft, self.folder / f"{self.files}.segment", self.cache)
+    def write_files(self, draft: Draft, end: int | None) -> list[Segment]:
+        """The draft as one file, or cut in two behind its first `end` documents."""
+        documents = len(draft.id_hash)
+        written = []
+        for piece in cut(draft, [documents] if end is None or end >= documents else [end, documents - end]):
+            self.files += 1
+            written.append(write_segment(piece, self.folder / f"{self.files}.segment", self.cache))
+        return [segment for segment in written if segment is not None]
 
-    def swap(self, replaced: Any, segment: Segment | None, applied_seq: int, crash: bool) -> None:
+    def swap(self, replaced: Any, segments: list[Segment], applied_seq: int, crash: bool) -> None:
         with self.index.lock:
-            if segment is not None:
-                self.index.carry_over(replaced, segment)
-            kept = [part for part in self.index.segments if part not in replaced] + ([segment] if segment is not None else [])
+            self.index.carry_over(replaced, *segments)
+            kept = [part for part in self.index.segments if part not in replaced] + segments
             self.manifest = applied_seq, [(part.path, through_json(part.overlay.since_written())) for part in kept]
         if crash:
             self.reopen()
             return
-        self.index.install(replaced, segment)
+        self.index.install(replaced, *segments)
         if replaced is self.merging:
-            self.merging = self.merge_built = None
+            self.merging, self.merge_built = None, []
         else:
             self.seal_built = None
 
@@ -253,7 +259,8 @@ class IndexMachine(RuleBasedStateMachine):
             segments.append(segment)
         self.index = Index(segments, applied_seq)
         self.replay(self.index)
-        self.seal_built = self.merging = self.merge_built = None
+        self.seal_built = self.merging = None
+        self.merge_built = []
 
     def replay(self, index: Index) -> None:
         for kind, seq, content in self.log:
@@ -318,14 +325,14 @@ def test_long_lives(seed: int) -> None:
                 if machine.index.buffer.documents:
                     machine.freeze()
             elif machine.seal_built is None:
-                machine.build_seal()
+                machine.build_seal(random.choice([None, 1, 3]))
             else:
                 machine.install_seal(random.random() < 0.2)
         elif action < 18:
             if machine.merging is not None:
                 machine.install_merge(random.random() < 0.2)
             elif machine.index.segments:
-                machine.build_merge({random.randrange(6) for _ in range(random.randrange(1, 4))})
+                machine.build_merge({random.randrange(6) for _ in range(random.randrange(1, 4))}, random.choice([None, 2, 20]))
         elif action == 18:
             machine.look_up()
         elif action == 19:

@@ -142,7 +142,7 @@ def test_statistics_move_under_the_bounds(corpus: Corpus, whole: Segment) -> Non
             with index.lock:
                 index.seq += 1
                 segment.delete(dead, index.seq, 0)
-                index.install([], None)
+                index.install([])
             corpus.deleted[dead] = True
             check_queries(corpus, index, rng, 20)
     finally:

@@ -118,9 +118,8 @@ class MemoryMachine(RuleBasedStateMachine):
         self.exists = False
 
     def open(self) -> None:
-        self.memory = Memory.open(
-            self.folder, "a/b", clock=self.clock, background=False, durability="process", bm25=self.bm25, limits=Limits(SEAL_AT, SEAL_AT + 2), memory_budget_bytes=60_000
-        )
+        limits = Limits(SEAL_AT, SEAL_AT + 2, decent=6, largest=9)
+        self.memory = Memory.open(self.folder, "a/b", clock=self.clock, background=False, durability="process", bm25=self.bm25, limits=limits, memory_budget_bytes=60_000)
 
     def teardown(self) -> None:
         if hasattr(self, "folder"):

@@ -76,7 +76,7 @@ class World:
                 here = np.flatnonzero(np.isin(part.column("seq"), self.seq[docs]))
                 if len(here):
                     part.delete(here, self.index.seq, 0)
-            self.index.install([], None)
+            self.index.install([])
         self.hidden[docs] = True
 
     def supersede(self, docs: Array) -> None:
