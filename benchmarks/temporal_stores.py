@@ -17,7 +17,7 @@ from typing import Any
 import agentir_ray
 from agentir_ray import Memory
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
-from agentir_ray.engine.store import MEMORY_BUDGET_BYTES
+from agentir_ray.engine.store import MEMORY_BUDGET_BYTES, Durability
 from benchmarks.compare.ours import format_hash
 from benchmarks.temporal_life import NOW_US, Law, Life, open_life
 from benchmarks.workload import settle
@@ -58,9 +58,17 @@ def shape_hash() -> str:
     return hashlib.sha256(b"".join((root / name).read_bytes() for name in _SHAPING) + format_hash().encode()).hexdigest()[:8]
 
 
-def open_memory(path: Path, *, limits: Limits = DEFAULT_LIMITS, budget_bytes: int = MEMORY_BUDGET_BYTES, clock: LifeClock | None = None, **options: Any) -> Memory:
-    """A store of a life at its end. The power cut that `durability="full"` guards against would only lose a benchmark."""
-    return Memory.open(path, NAMESPACE, durability="process", clock=clock or LifeClock(), limits=limits, memory_budget_bytes=budget_bytes, **options)
+def open_memory(
+    path: Path,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    budget_bytes: int = MEMORY_BUDGET_BYTES,
+    clock: LifeClock | None = None,
+    durability: Durability = "process",
+    **options: Any,
+) -> Memory:
+    """A store of a life at its end. Without `durability="full"` a power cut would only lose a benchmark."""
+    return Memory.open(path, NAMESPACE, durability=durability, clock=clock or LifeClock(), limits=limits, memory_budget_bytes=budget_bytes, **options)
 
 
 def fill(memory: Memory, life: Life) -> None:
