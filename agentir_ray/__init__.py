@@ -30,7 +30,7 @@ from agentir_ray.errors import (
     UnknownOutcomeError,
     UnsupportedFileSystemError,
 )
-from agentir_ray.types import Coverage, Explanation, ForgetReceipt, Hit, Page, Problem, Record, SearchResult, TermScore
+from agentir_ray.types import Coverage, Explanation, ForgetReceipt, Hit, Page, Problem, Record, SearchResult, TermScore, TimeRange
 
 if TYPE_CHECKING:
     from agentir_ray.client.asynchronous import AsyncMemory
@@ -49,6 +49,7 @@ __all__ = [
     "Coverage",
     "Explanation",
     "TermScore",
+    "TimeRange",
     "Page",
     "ForgetReceipt",
     "Problem",

@@ -49,6 +49,14 @@ def to_time_us(value: Time, name: str = "time") -> int:
     return value
 
 
+def utc_offset_us(value: Time) -> int:
+    """How far the clock of a time that `to_time_us` takes is ahead of UTC; 0 for naive times and microseconds."""
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.strip())
+    offset = value.utcoffset() if isinstance(value, datetime) else None
+    return 0 if offset is None else offset // timedelta(microseconds=1)
+
+
 def to_datetime(time_us: int) -> datetime:
     """The UTC datetime of `time_us`."""
     return EPOCH + timedelta(microseconds=time_us)
@@ -134,15 +142,34 @@ class Coverage:
     reason: str = ""
 
 
+class TimeRange(NamedTuple):
+    """What a question says of time: the words, and the inclusive range of timestamps that they were taken for (MIN_TIME_US, MAX_TIME_US: open)."""
+
+    phrase: str
+    since_us: int
+    until_us: int
+
+    @property
+    def since(self) -> datetime | None:
+        """None: open."""
+        return None if self.since_us == MIN_TIME_US else to_datetime(self.since_us)
+
+    @property
+    def until(self) -> datetime | None:
+        """None: open."""
+        return None if self.until_us == MAX_TIME_US else to_datetime(self.until_us)
+
+
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Hits, best first, with what they cost and cover. `timings_us` is wall time per step, `stages` the channels that ran."""
+    """Hits, best first, with what they cost and cover. `timings_us` is wall time per step, `stages` the channels that ran, `time_range` what `temporal="parse"` understood."""
 
     hits: tuple[Hit, ...]
     coverage: Coverage
     stages: tuple[str, ...]
     timings_us: Mapping[str, float]
     query_id: str
+    time_range: TimeRange | None = None
 
     def __iter__(self) -> Any:
         return iter(self.hits)

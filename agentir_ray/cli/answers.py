@@ -10,7 +10,7 @@ from typing import Any
 
 from agentir_ray.client.memory import Memory
 from agentir_ray.errors import NotFoundError
-from agentir_ray.types import Hit, SearchResult
+from agentir_ray.types import Hit, SearchResult, TimeRange
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,11 @@ class Answer:
             for step, time_us in result.timings_us.items():
                 total[step] = total.get(step, 0.0) + time_us
         return total
+
+    @property
+    def time_range(self) -> TimeRange | None:
+        """What the question says of time: the same for every namespace."""
+        return next((result.time_range for result in self.results.values()), None)
 
     def coverage(self) -> str:
         """One line: what was searched, and whether the answer is exact."""

@@ -13,6 +13,7 @@ from agentir_ray.cli.options import Json, Namespace, Role, Session, Since, Store
 from agentir_ray.cli.snippet import snippet
 from agentir_ray.errors import InvalidInputError
 from agentir_ray.ingest import record_to_dict
+from agentir_ray.types import TimeRange
 
 
 def search(
@@ -35,6 +36,7 @@ def search(
     deadline_ms: Annotated[float | None, typer.Option("--deadline-ms")] = None,
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Leave out texts that do not fit into this many together.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
+    temporal: Annotated[str | None, typer.Option("--temporal", metavar="parse", help="'parse': times that the question names in English narrow the search.")] = None,
     as_json: Json = False,
 ) -> None:
     """Search a namespace, or the ones below it where it holds nothing itself."""
@@ -53,6 +55,7 @@ def search(
         "deadline_ms": deadline_ms,
         "max_tokens": max_tokens,
         "explain": explain,
+        "temporal": temporal,
     }
     with opened(store, namespace) as memory:
         answer = ask(memory, namespace, query, k=k, offset=offset, **options)
@@ -75,8 +78,15 @@ def print_answer(answer: Answer, query: str, *, title: str | None = None, first:
     for place, (_, hit) in enumerate(answer.hits, start=first):
         if hit.explanation is not None:
             out.print(explanation_table(hit.explanation, f"# {place}: {hit.record.id}"))
+    if answer.time_range is not None:
+        out.print(plain(f"understood: {answer.time_range.phrase!r} as {_range(answer.time_range)}", "dim"))
     out.print(plain(f"time: {_timings(answer.timings_us)}", "dim"))
     out.print(plain(f"coverage: {answer.coverage()}", "dim"))
+
+
+def _range(time_range: TimeRange) -> str:
+    since, until = (None if time is None else f"{time:%Y-%m-%d %H:%M:%S} UTC" for time in (time_range.since, time_range.until))
+    return f"{since} to {until}" if since and until else f"since {since}" if since else f"until {until}"
 
 
 def _timings(timings_us: Mapping[str, float]) -> str:
@@ -89,6 +99,7 @@ def _as_json(answer: Answer) -> dict[str, Any]:
         "coverage": {name: _dict(result.coverage) for name, result in answer.results.items()},
         "stages": {name: list(result.stages) for name, result in answer.results.items()},
         "timings_us": answer.timings_us,
+        "time_range": None if answer.time_range is None else {"phrase": answer.time_range.phrase, "since": answer.time_range.since, "until": answer.time_range.until},
         "query_ids": {name: result.query_id for name, result in answer.results.items()},
     }
 

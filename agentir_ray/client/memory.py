@@ -198,6 +198,7 @@ class Memory:
         offset: int = 0,
         max_tokens: int | None = None,
         explain: bool = False,
+        temporal: str | None = None,
     ) -> SearchResult:
         """The `k` best records for `query`, best first, equal scores newer first.
 
@@ -205,10 +206,15 @@ class Memory:
         weight * exp(-age / tau) to a hit's score, `importance=weight` adds weight * importance. `as_of` is the query's now: what was written, deleted or superseded later is as
         if not yet done. `deadline_ms` cuts the search short, and the coverage says so. `max_tokens` is a budget for the texts (4 bytes a token): a hit that does
         not fit into what is left of it is passed over.
+
+        `temporal="parse"` reads English times in `query` ("yesterday", "last March", "between March and May 2022") and searches only what happened then, within `since` and
+        `until`; the result's `time_range` says which words were taken for which range. Days are those of `as_of`'s UTC offset (default: UTC). What is not certainly a time of
+        the past changes nothing. It is for timestamps that say when something happened: where they say when it was told, "two years ago" names another time.
         """
         request = make_request(
             query, self._store.clock.now_us(), k=k, offset=offset, mode=mode, since=since, until=until, where=where, session=session, role=role, coverage=coverage, as_of=as_of,
             recency=recency, importance=importance, min_score=min_score, deadline_ms=deadline_ms, max_tokens=max_tokens, explain=explain,
+            temporal=temporal,
         )  # fmt: skip
         return self._read(lambda namespace: search(namespace, request, self._bm25, self._store.clock))
 

@@ -12,7 +12,7 @@ from agentir_ray.lexical.filters.expression import And
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.lexical.query import Bm25, Priors
 from agentir_ray.lexical.search import Visibility
-from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Time, kind_of, to_time_us
+from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Time, TimeRange, kind_of, to_time_us, utc_offset_us
 
 MAX_HITS = 10_000  # of k + offset
 MAX_QUERY_BYTES = 2**20
@@ -39,12 +39,13 @@ class Request(NamedTuple):
     deadline_ns: int | None
     max_tokens: int | None
     explain: bool
+    time_range: TimeRange | None = None  # what the query says of time, which `visibility` has taken in
 
 
 def make_request(
     query: object, now_us: int, *, k: int, offset: int, mode: str, since: Time | None, until: Time | None, where: Mapping[str, Any] | None, session: str | None,
     role: str | None, coverage: str | float, as_of: Time | None, recency: Recency | None, importance: float | None, min_score: float | None, deadline_ms: float | None,
-    max_tokens: int | None, explain: bool,
+    max_tokens: int | None, explain: bool, temporal: str | None = None,
 ) -> Request:  # fmt: skip
     """Raises InvalidInputError naming the parameter, or InvalidFilterError."""
     if not isinstance(query, str):
@@ -57,19 +58,25 @@ def make_request(
         raise InvalidInputError(f"k + offset is {k + offset:,}; at most {MAX_HITS:,} hits can be ranked")
     if not isinstance(mode, str) or mode not in MODES:
         raise InvalidInputError(f"mode is {shown(mode)}; this version has {', '.join(MODES)}")
+    if temporal is not None and not (isinstance(temporal, str) and temporal == "parse"):
+        raise InvalidInputError(f"temporal is {shown(temporal)}; give 'parse' to have times that the query names narrow the search, or None")
+    visibility, time_range = visibility_of(now_us, since, until, as_of), None
+    if temporal is not None:
+        visibility, time_range = _narrowed(visibility, query, 0 if as_of is None else utc_offset_us(as_of))
     return Request(
         query,
         k,
         offset,
         mode,
         _coverage(coverage),
-        visibility_of(now_us, since, until, as_of),
+        visibility,
         expression_of(where, session, role),
         _priors(recency, importance),
         -math.inf if min_score is None else _number(min_score, "min_score"),
         None if deadline_ms is None else round(min(_number(deadline_ms, "deadline_ms", positive=True) * 1e6, MAX_DEADLINE_NS)),
         None if max_tokens is None else whole_number(max_tokens, "max_tokens", 1),
         explain,
+        time_range,
     )
 
 
@@ -80,6 +87,17 @@ def visibility_of(now_us: int, since: Time | None, until: Time | None, as_of: Ti
         return Visibility(now_us, since_us=since_us, until_us=until_us)
     as_of_us = to_time_us(as_of, "as_of")
     return Visibility(as_of_us, as_of_us, since_us, until_us)
+
+
+def _narrowed(visibility: Visibility, query: str, offset_us: int) -> tuple[Visibility, TimeRange | None]:
+    """What lies in both the range that the caller gave and the one that the query names. Where that is nothing, the caller's holds, and none was understood."""
+    from agentir_ray.temporal.expressions import time_range  # the one user of dateutil, which only those wait for who ask for it
+
+    named = time_range(query, visibility.as_of_us, offset_us)
+    if named is None:
+        return visibility, None
+    since_us, until_us = max(visibility.since_us, named.since_us), min(visibility.until_us, named.until_us)
+    return (visibility._replace(since_us=since_us, until_us=until_us), named) if since_us <= until_us else (visibility, None)
 
 
 def expression_of(where: Mapping[str, Any] | None, session: str | None, role: str | None) -> Expression:

@@ -44,7 +44,7 @@ def search(namespace: Namespace, request: Request, bm25: Bm25, clock: Clock) -> 
         hits.append(Hit(record, found.score, explain(query, snapshot, scores, bm25, request, found, record) if request.explain else None))
     read = clock.monotonic_ns()
     timings = {"analyse": (analysed - started) / 1e3, "rank": (ranked - analysed) / 1e3, "read": (read - ranked) / 1e3, "total": (read - started) / 1e3}
-    return SearchResult(tuple(hits), _coverage(request, best), ("bm25",), timings, str(uuid_utils.uuid7()))
+    return SearchResult(tuple(hits), _coverage(request, best), ("bm25",), timings, str(uuid_utils.uuid7()), request.time_range)
 
 
 def read_record(snapshot: Snapshot, part: int, doc: int, seq: int) -> Record:

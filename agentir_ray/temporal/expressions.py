@@ -2,11 +2,11 @@
 
 English only; other languages give None, as does everything that is not certain. It finds too little rather than too much: a date that was missed leaves the search as it is, a date
 that is none hides the answer. So a month, a year or a weekday counts only where a preposition makes it a time ("in May", never "may I"; "in 2023", never "room 2023"); a date that
-stands before a noun ("the March 15th issue") does not count, nor does a time that lies ahead, is planned for ("goals for this year") or asked advice about ("what should I cook today").
-Where several expressions are found the range spans them all; where one belongs to a clause ("before I moved last year") the bound is open on the clause's side.
+stands before a noun ("the March 15th issue") does not count, nor does a time that lies ahead, is planned for ("goals for this year") or asked advice about ("what should I cook
+today"). Where several expressions are found the range spans them all; where one belongs to a clause ("before I moved last year") the bound is open on the clause's side.
 
-It knows no clock and no zone: `now` is UTC, `offset_us` says by how much the asker's days differ from it. Only the first `MAX_CHARACTERS` are read, by patterns without nested
-repetition, so that no text makes it slow. Why no library does this: docs/decisions/0012.
+It knows no clock and no zone: `now` is UTC, `offset_us` says by how much the asker's days differ from it. Only the first `MAX_CHARACTERS` are read, by patterns whose every
+repetition is bounded, so that no text makes it slow. Why no library does this: docs/decisions/0012.
 """
 
 import re
@@ -16,17 +16,36 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from agentir_ray.temporal.spans import (
-    DAY, SEASONS, UNITS, WEEK, Span, ago, around, calendar, day, month, part_of_day, quarter, rolling, season, unit_start, weekday, weekend, year,
+    DAY,
+    SEASONS,
+    UNITS,
+    WEEK,
+    Span,
+    ago,
+    around,
+    calendar,
+    day,
+    month,
+    part_of_day,
+    quarter,
+    rolling,
+    season,
+    unit_start,
+    weekday,
+    weekend,
+    year,
 )  # fmt: skip
 from agentir_ray.types import EPOCH, MAX_TIME_US, MIN_TIME_US, TimeRange, to_datetime
 
 MAX_CHARACTERS = 2_000
+MAX_EXPRESSIONS = 8  # a text with more of them is about many times, not about one
 MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december")
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-COUNTS = {word: count for count, word in enumerate("one two three four five six seven eight nine ten eleven twelve".split(), 1)} | {"a": 1, "an": 1}
+COUNTS = {word: count for count, word in enumerate(("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"), 1)} | {"a": 1, "an": 1}
 VAGUE = {"couple": (2, 3), "few": (2, 6), "several": (3, 8), "some": (2, 8)}
 
-_YEAR = r"(?:1[89]|20)\d\d(?![-/.:]?\d|s\b|%|['’]| (?:words?|characters?|tokens?|lines?|steps?|met(?:er|re)s?|miles?|calories|people|dollars|euros|yen|pages?|hours?|minutes?|days?)\b)"
+_THINGS = "words?|characters?|tokens?|lines?|pages?|steps?|met(?:er|re)s?|miles?|calories|people|dollars|euros|yen|hours?|minutes?|days?"
+_YEAR = rf"(?:1[89]|20)\d\d(?![-/.:]?\d|s\b|%|['’]| (?:{_THINGS})\b)"
 _MONTH = rf"(?:{'|'.join(MONTHS)})\b"
 _ABBREVIATED = rf"(?:{'|'.join(MONTHS)}|jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec)\b\.?"
 _NUMBER = r"(?:[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?\b(?![.:]\d)"
@@ -36,13 +55,9 @@ _UNIT = r"(?:minute|hour|day|week|month|year)"
 _COUNT = rf"(?:\d{{1,3}}|an?(?! couple)|{'|'.join(w for w in COUNTS if len(w) > 2)}|a couple(?: of)?|couple(?: of)?|a few|few|several|some)"
 _PART = r"(?:morning|afternoon|evening|night)"
 _LAST = r"(?:last|past)"
-_BEFORE = r"before|until|till|up to|prior to|by|as of"
-_AFTER = r"since|after"
-_PORTION = (
-    r"(?:the )?(?:(?:early|mid|late)[- ]"
-    r"|(?:very )?(?:beginning|start|middle|end|rest|most|month|(?:first|second|third|fourth|last)(?: (?:two|three|few))? (?:week|weekend|half|part|day|month)s?) of (?:the month of )?)"
-)
-_ADVICE = re.compile(r"\b(?:should|shall|will|would|recommend\w*|suggest\w*|plan|plans|planning|tips?|ideas?|going to|gonna|can i|could i)\b")
+_ORDINAL = r"(?:first|second|third|fourth|last)(?: (?:two|three|few))? (?:week|weekend|half|part|day|month)s?"
+_PORTION = rf"(?:the )?(?:(?:early|mid|late)[- ]|(?:very )?(?:beginning|start|middle|end|rest|most|month|{_ORDINAL}) of (?:the month of )?)"  # the whole is searched
+_ADVICE = re.compile(r"\b(?:should|shall|will|would|recommend(?:ations?)?|suggest(?:ions?)?|plans?|planning|tips?|ideas?|going|gonna|can i|could i)\b")
 
 
 class Reading(NamedTuple):
@@ -131,10 +146,11 @@ CERTAIN = (
     Reading(rf"this (?P<name>{_MONTH}|{_SEASON})", lambda now, m: _of_year(m["name"], now.year), present=True),
 )
 ON = (
-    Reading(rf"(?:the )?(?P<number>{_NUMBER})(?: of)? (?P<month>{_ABBREVIATED})(?:,? ?(?P<year>{_YEAR}))?", _date, certain=False),
-    Reading(rf"(?P<month>{_ABBREVIATED}) (?P<number>{_NUMBER})(?:,? ?(?P<year>{_YEAR}))?", _date, certain=False),
+    Reading(rf"(?:the )?(?P<number>{_NUMBER})(?: of)? (?P<month>{_ABBREVIATED})(?:,?~(?P<year>{_YEAR}))?", _date, certain=False),
+    Reading(rf"(?P<month>{_ABBREVIATED}) (?P<number>{_NUMBER})(?:,?~(?P<year>{_YEAR}))?", _date, certain=False),
     Reading(r"(?P<iso>\d{4}-\d\d-\d\d)(?![-\d])", lambda now, m: calendar(datetime.fromisoformat(m["iso"]), DAY), certain=False),
 )
+DATED = tuple(Reading(reading.pattern.replace(f"(?:,?~(?P<year>{_YEAR}))?", f",?~(?P<year>{_YEAR})"), reading.span, certain=False) for reading in ON)  # with a year
 DAYS = (Reading(rf"(?:the )?(?P<weekday>{_WEEKDAY})", lambda now, m: weekday(now, WEEKDAYS.index(m["weekday"])), certain=False),)
 IN = (
     Reading(rf"(?:the )?(?P<name>{_ABBREVIATED}|{_SEASON})(?: of|,)? (?P<year>{_YEAR})", lambda now, m: _of_year(m["name"], int(m["year"])), certain=False),
@@ -147,7 +163,8 @@ IN = (
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern.replace(" ", r"\s{1,4}"), re.ASCII)
+    """A blank stands for any white space, "~" for none or some."""
+    return re.compile(pattern.replace(" ", r"\s{1,4}").replace("~", r"\s{0,4}"), re.ASCII)
 
 
 def _any(readings: Iterable[Reading]) -> str:
@@ -158,19 +175,22 @@ _MATCHERS = [(_compiled(reading.pattern), reading) for reading in (*CERTAIN, *ON
 _POINT = rf"(?:{_any((*CERTAIN, *ON, *IN, *DAYS))})"
 _FIND = _compiled(
     rf"\b(?:"
-    rf"(?:between|from|in|during) (?P<first>{_POINT}),? (?:and|or|to|until|till|through) (?:in )?(?P<last>{_POINT})"
-    rf"|(?:(?:on|over|the|last|during|in) )*(?:(?P<count>{_COUNT}) )?(?P<unit>{_UNIT}s?|weekend|{_WEEKDAY}) (?P<direction>before|prior to|after|following) (?P<anchor>{_any((*ON, *IN))})"
-    rf"|(?P<until>before|until|till|up to|prior to|by|as of) (?:{_PORTION})*(?P<until_point>{_POINT})"
-    rf"|(?P<since>since|after) (?:{_PORTION})*(?P<since_point>{_POINT}|the (?:start|beginning) of (?:the|this) (?P<begun>{_UNIT}))"
+    rf"(?:between|from|in|during) (?:{_PORTION}){{0,2}}(?P<first>{_POINT}),? (?:and|or|to|until|till|through) (?:in )?(?:{_PORTION}){{0,2}}(?P<last>{_POINT})"
+    rf"|(?:(?:on|over|the|last|during|in) ){{0,3}}(?:(?P<count>{_COUNT}) )?(?P<unit>{_UNIT}s?|weekend|{_WEEKDAY}) "
+    rf"(?P<direction>before|prior to|after|following) (?P<anchor>{_any((*ON, *IN))})"
+    rf"|(?P<until>before|until|till|up to|prior to|by|as of) (?:{_PORTION}){{0,2}}(?P<until_point>{_POINT})"
+    rf"|(?P<since>since|after) (?:{_PORTION}){{0,2}}(?P<since_point>{_POINT}|the (?:start|beginning) of (?:the|this) (?P<begun>{_UNIT}))"
     rf"|from (?P<onward>{_POINT}) on(?:wards?)?"
     rf"|on (?P<on>{_any((*ON, *DAYS))})"
-    rf"|(?:(?:in|during|throughout|within|over|around|towards?|from) (?:{_PORTION})*|(?:{_PORTION})+)(?P<in>{_any(IN)})"
+    rf"|(?:(?:in|during|throughout|within|over|around|towards?|from) (?:{_PORTION}){{0,2}}|(?:{_PORTION}){{1,2}})(?P<in>{_any(IN)})"
     rf"|(?P<certain>{_any(CERTAIN)})"
-    rf"|(?P<bare>{_any((*ON, IN[0]))})(?=\s*(?:[?!,;:]|\.?\s*$))"
+    rf"|(?P<bare>{_any((*DATED, IN[0]))})(?=\s*(?:[?!,;:]|\.?\s*$))"
     rf")(?![\w%]|[-/.:]\d)"
 )
 _POSSESSIVE = re.compile(r"['’]\w")
-_HABIT = re.compile(rf"\s{{1,4}}(?:{_PART}s|(?:and|or)\s{{1,4}}{_WEEKDAY})|-")
+_OTHER_DAY = re.compile(rf"\s{{1,4}}(?:{_PART}s\b|(?:and|or)\s{{1,4}}{_WEEKDAY}|{_COUNT}\s{{1,4}}{_UNIT}s?\s{{1,4}}ago)|-")  # a habit, or told by what follows
+_PREPOSITION = re.compile(r"(?:in|on|during|throughout|within|over|around|from)\s")
+_CAPITAL = re.compile(r"\s{1,4}[A-Z]")
 _PERSON = re.compile(r"(?:by|from|after|of) (?:april|may|june|august|summer|autumn)")
 _NOT_BEFORE = re.compile(r"\b(?:for(?: the)?|next|every|each|how many|than)\s{1,4}$")
 _MADE_BARE = re.compile(r"\b(?:the|my|our|your|his|her|their|a|an|this|that)\s{1,4}$")
@@ -190,9 +210,11 @@ def time_range(text: str, now_us: int, offset_us: int = 0) -> TimeRange | None:
     asks_advice = _ADVICE.search(lowered) is not None
     found: list[Span] = []
     phrases = []
-    for match in _FIND.finditer(lowered):
+    for count, match in enumerate(_FIND.finditer(lowered), 1):
+        if count > MAX_EXPRESSIONS:
+            return None
         try:
-            span = _understood(match, lowered, now, asks_advice)
+            span = _understood(match, read, now, asks_advice)
         except (OverflowError, ValueError):  # 30 February, or before the year 1
             continue
         if span is not None and (span.start is None or span.start <= now):
@@ -224,13 +246,13 @@ def _together(spans: list[Span]) -> Span:
 
 def _understood(match: re.Match[str], text: str, now: datetime, asks_advice: bool) -> Span | None:
     m = {name: value for name, value in match.groupdict().items() if value is not None}
-    before, after = text[: match.start()], text[match.end() :]
+    before, after = match.string[: match.start()], match.string[match.end() :]
     if "first" in m:
         last, _ = _read(m["last"], now)
         assert last.start is not None
         first, reading = _read(m["first"], now)
         if not reading.certain:  # without a year of its own it is the one that the other end allows
-            first, _ = _read(m["first"], min(now, last.start))
+            first, _ = _read(m["first"], last.start)
         return Span(first.start, last.end) if first.start is not None and last.end is not None and first.start < last.end else None
     if "anchor" in m:
         unit = m["unit"].rstrip("s")
@@ -246,11 +268,13 @@ def _understood(match: re.Match[str], text: str, now: datetime, asks_advice: boo
         if "since" in m:
             return Span(span.start if m["since"] == "since" else span.end, None)
         return Span(span.start, None) if "onward" in m else Span(None, span.end if m["until"] in ("until", "till", "up to", "by", "as of") else span.start)
-    if _NOT_BEFORE.search(before) or ("bare" in m and _MADE_BARE.search(before)) or (reading.present and asks_advice):
+    if (_NOT_BEFORE.search(before) and not _PREPOSITION.match(match[0])) or ("bare" in m and _MADE_BARE.search(before)):
         return None
     if not reading.certain and (_POSSESSIVE.match(after) or _PERSON.fullmatch(" ".join(match[0].split()))):
         return None
-    if reading in DAYS and _HABIT.match(after):
+    if asks_advice and (reading.present or (not reading.certain and not re.search(r"\d{4}", point))):
+        return None
+    if (reading in DAYS and _OTHER_DAY.match(after)) or (point.split()[-1] in SEASONS and _CAPITAL.match(text[match.end() :])):
         return None
     clause = _CLAUSE.search(before)
     if clause is None:

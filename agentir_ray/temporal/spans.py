@@ -1,7 +1,8 @@
 """Calendar arithmetic: the span of time that a day, a week, a month, a season or "two weeks ago" stands for.
 
 It knows no words. Everything is relative to a `now` that it is given; datetimes are naive, in whatever offset the caller counts days. A span is half open, and open-ended where a
-bound is None. Weeks begin on Monday (ISO 8601), seasons are the northern hemisphere's meteorological ones. What lies outside the years 1 to 9999 raises OverflowError or ValueError.
+bound is None. Weeks begin on Monday (ISO 8601), seasons are the northern hemisphere's meteorological ones. What lies outside the years 1 to 9999 raises OverflowError or
+ValueError.
 """
 
 from datetime import datetime, timedelta

@@ -14,6 +14,7 @@ EXPORTED = {
     "Coverage",
     "Explanation",
     "TermScore",
+    "TimeRange",
     "Page",
     "ForgetReceipt",
     "ImportReport",

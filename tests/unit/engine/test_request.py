@@ -16,7 +16,7 @@ from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US
 
 DEFAULTS: dict[str, Any] = {
     "k": 10, "offset": 0, "mode": "auto", "since": None, "until": None, "where": None, "session": None, "role": None, "coverage": "auto", "as_of": None, "recency": None,
-    "importance": None, "min_score": None, "deadline_ms": None, "max_tokens": None, "explain": False,
+    "importance": None, "min_score": None, "deadline_ms": None, "max_tokens": None, "explain": False, "temporal": None,
 }  # fmt: skip
 HUGE = 10**5_000  # its repr raises
 NAN = float("nan")
@@ -50,6 +50,7 @@ BAD: dict[str, list[Any]] = {
     "min_score": [NAN, math.inf, -math.inf, "1", True, [], 10**400, HUGE],
     "deadline_ms": [-1, NAN, math.inf, "1", True, [], HUGE],
     "max_tokens": [0, -1, 1.5, NAN, "1", True, [], HUGE, -HUGE],
+    "temporal": ["", "Parse", "auto", True, 1, [], b"parse", HUGE, np.array(["parse"])],
 }  # fmt: skip
 
 
