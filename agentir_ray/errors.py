@@ -81,6 +81,10 @@ class FencedError(StoreError):
     """Another owner took the namespace over. Reload it before writing."""
 
 
+class SpilledError(StoreError):
+    """What was asked for was spilled, and the spill target does not give it now. Nothing is lost; see that the target answers, and call again."""
+
+
 class UnknownOutcomeError(StoreError):
     """A write may or may not have been committed. Call again with the same id, which is in `ids` also where none was given: it is stored once either way."""
 

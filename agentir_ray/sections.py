@@ -15,9 +15,9 @@ import os
 import struct
 import threading
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,21 +34,40 @@ _CRC_AT = 24
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
+class Section(NamedTuple):
+    """What a file's table tells of a section, besides its place."""
+
+    name: str
+    dtype: str
+    crc: int
+    bytes: int
+
+
 def encode_sections(arrays: Mapping[str, Array], version: int = 1) -> list[bytes | memoryview]:
     """The file's contents as chunks to write one after the other."""
-    offset = _aligned(ALIGNMENT * (1 + len(arrays)))
-    table = bytearray()
+    raws = [memoryview(np.ascontiguousarray(values).data).cast("B") if values.size else memoryview(b"") for values in arrays.values()]
+    sections = [Section(name, values.dtype.str, zlib.crc32(raw), raw.nbytes) for (name, values), raw in zip(arrays.items(), raws, strict=True)]
     body: list[bytes | memoryview] = []
-    for name, values in arrays.items():
-        raw = memoryview(np.ascontiguousarray(values).data).cast("B") if values.size else memoryview(b"")
-        table += _ENTRY.pack(name.encode(), values.dtype.str.encode(), version, zlib.crc32(raw), offset, raw.nbytes).ljust(ALIGNMENT, b"\0")
-        following = _aligned(offset + raw.nbytes)
-        body += [raw, bytes(following - offset - raw.nbytes)]
-        offset = following
-    padding = bytes(_aligned(ALIGNMENT + len(table)) - ALIGNMENT - len(table))
-    blank = _HEADER.pack(MAGIC, CONTAINER_VERSION, len(arrays), offset, 0).ljust(ALIGNMENT, b"\0")
-    header = _HEADER.pack(MAGIC, CONTAINER_VERSION, len(arrays), offset, _header_crc(blank, bytes(table))).ljust(ALIGNMENT, b"\0")
-    return [header, bytes(table), padding, *body]
+    for raw in raws:
+        body += [raw, padding(raw.nbytes)]
+    return [encode_table(sections, version), *body]
+
+
+def encode_table(sections: Sequence[Section], version: int = 1) -> bytes:
+    """What comes before the sections. They follow in this order, each with its `padding`."""
+    offset = _aligned(ALIGNMENT * (1 + len(sections)))
+    table = bytearray()
+    for name, dtype, crc, size in sections:
+        table += _ENTRY.pack(name.encode(), dtype.encode(), version, crc, offset, size).ljust(ALIGNMENT, b"\0")
+        offset = _aligned(offset + size)
+    blank = _HEADER.pack(MAGIC, CONTAINER_VERSION, len(sections), offset, 0).ljust(ALIGNMENT, b"\0")
+    header = _HEADER.pack(MAGIC, CONTAINER_VERSION, len(sections), offset, _header_crc(blank, bytes(table))).ljust(ALIGNMENT, b"\0")
+    return header + table
+
+
+def padding(size_bytes: int) -> bytes:
+    """What follows a section of that size."""
+    return bytes(_aligned(size_bytes) - size_bytes)
 
 
 def _aligned(offset: int) -> int:
@@ -60,16 +79,22 @@ def _header_crc(header: bytes, table: bytes) -> int:
 
 
 class SectionFile:
-    """A mapped file of sections. The mapping lives as long as any array taken from it, also after the file was unlinked."""
+    """A mapped file of sections, or one copied into memory. The bytes live as long as any array taken from it, also after the file was unlinked."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, copied: bool = False) -> None:
         self.path = path
+        self.copied = copied
         try:
             with open(path, "rb") as file:
                 self.length_bytes = os.fstat(file.fileno()).st_size
                 if self.length_bytes < ALIGNMENT:
                     raise self._damaged("is truncated")
-                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+                if copied:
+                    self._map = mmap.mmap(-1, self.length_bytes)  # anonymous, and aligned as the file's pages would be
+                    if file.readinto(self._map) != self.length_bytes:
+                        raise self._damaged("is truncated")
+                else:
+                    self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except FileNotFoundError:
             raise self._damaged("is missing") from None
         except OSError as error:
@@ -101,6 +126,10 @@ class SectionFile:
     def names(self) -> list[str]:
         return list(self._table)
 
+    def section(self, name: str) -> Section:
+        dtype, crc, _, size = self._table[name]
+        return Section(name, dtype.str, crc, size)
+
     def array(self, name: str) -> Array:
         """The section as a read-only array over the mapping. Raises DamagedError at first touch when its checksum differs."""
         found = self._checked.get(name)
@@ -110,6 +139,7 @@ class SectionFile:
             raise self._damaged(f"lacks the section {name!r}")
         dtype, crc, offset, size = self._table[name]
         values = np.frombuffer(self._map, dtype, size // dtype.itemsize, offset) if size else np.empty(0, dtype)
+        values.flags.writeable = False
         if zlib.crc32(memoryview(self._map)[offset : offset + size]) != crc:
             raise self._damaged(f"has a damaged section {name!r}")
         with self._lock:

@@ -2,6 +2,8 @@
 
 The answers agree with `search.top_k` of the same snapshot to the last bit: a bound is exceeded by no document, a score is the one that the document has there, and the number of
 documents before a document is its place. A document is named by its ref, part << 32 | document, as in `TopK`. The terms are those of the snapshot, in its order.
+
+A bound is told of a cold segment as of any other. The rest needs its postings, and raises ColdSegmentError.
 """
 
 import math
@@ -18,6 +20,7 @@ from agentir_ray.lexical.filters import EVERYTHING, Expression
 from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.query import Priors, Scoring
 from agentir_ray.lexical.search import Visibility, look_at, scoring_arguments, scratch
+from agentir_ray.lexical.segment import ColdSegmentError
 
 Array = npt.NDArray[Any]
 ABOVE = 1.0 + 1e-12  # what sums of float64 may be rounded by
@@ -58,6 +61,8 @@ def scores(snapshot: Snapshot, scoring: Scoring, refs: Array, visibility: Visibi
         if not 0 <= which < len(sizes) or docs.max() >= sizes[which]:
             raise IndexError(f"a ref names document {docs.max()} of part {which}, but the snapshot's parts have {sizes} documents")
         if which < segments:
+            if snapshot.segments[which].cold:
+                raise ColdSegmentError(snapshot.segments[which])
             found = np.empty(len(docs), np.float64)
             topk.score_documents(snapshot.rows, which, snapshot.ordinals, gain, scoring.base, scoring.slope, docs, found)
             of_part = snapshot.segments[which].array
@@ -80,6 +85,9 @@ def count_before(snapshot: Snapshot, scoring: Scoring, score: float, seq: int, v
     if math.isnan(score):
         raise ValueError("score is NaN, which comes neither before nor after anything")
     times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
+    cold = [segment for i, segment in enumerate(snapshot.segments) if segment.cold and snapshot.ordinals[:, i].max(initial=-1) >= 0]
+    if cold:
+        raise ColdSegmentError(*cold)
     count = 0
     for view, words in zip(snapshot.buffers, snapshot.buffer_filters, strict=True):
         found = _buffer_scores(view, scoring)

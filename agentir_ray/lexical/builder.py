@@ -16,6 +16,8 @@ Sections (N documents in time order, T terms by ascending hash, B blocks, P post
     key_start uint64 (K+1) | key_data uint8 | key_posting int64 (K+1) | key_doc uint32
     id_hash uint64 (N, ascending) | id_doc uint32 (N)
     stored_data uint8 | stored_block_start uint64 | stored_block stored_start stored_length uint32 (N)
+
+What is left of a segment that was spilled (`lexical/spilled.py`) lacks the sections of `HEAVY`, and has instead id_data uint8 | id_start int64 (N+1).
 """
 
 import json
@@ -43,6 +45,10 @@ MAX_POSTINGS = 2**32 - 1
 MIN_BITMAP_DOCUMENTS = 2_048
 SPAN = 65_536  # documents of which one thread renames the terms
 OVERLAY = ("deleted_seq", "deleted_at", "superseded_seq", "superseded_at")
+HEAVY = (
+    "posting_doc", "posting_class", "overflow_posting", "overflow_tf", "bitmap_term", "bitmap", "bitmap_rank",
+    "stored_data", "stored_block_start", "stored_block", "stored_start", "stored_length",
+)  # fmt: skip
 
 
 @dataclass(slots=True)

@@ -63,7 +63,8 @@ class Supersession(NamedTuple):
 class Snapshot(NamedTuple):
     """A consistent look at the index for one query.
 
-    `rows` int64 (segments, WIDTH) and `newest_first` (segments) are for the kernel (`kernels.rows`); ordinals int64 (terms, segments): -1 where a term does not occur.
+    `rows` int64 (segments, WIDTH) and `newest_first` (segments that are not cold) are for the kernel (`kernels.rows`); ordinals int64 (terms, segments): -1 where a term does not
+    occur; `cold` bool (segments).
     `changes` holds one entry a segment, `buffer_filters` one bitmap a buffer (empty: no filter). Empty buffers are left out.
     """
 
@@ -72,6 +73,7 @@ class Snapshot(NamedTuple):
     segments: tuple[Segment, ...]
     rows: Array
     newest_first: Array
+    cold: Array
     ordinals: Array
     changes: tuple[Changes, ...]
     buffers: tuple[BufferView, ...]
@@ -112,7 +114,7 @@ class Index:
         while True:
             directory = self._directory
             ordinals, df = directory.look_up(terms)
-            _ = directory.rows, directory.newest_first  # made before the lock is taken
+            _ = directory.rows, directory.newest_first, directory.cold  # made before the lock is taken
             documents = length = 0
             views, filters = [], []
             with self.lock:
@@ -132,7 +134,7 @@ class Index:
                         filters.append(NO_FILTER if expression is EVERYTHING else evaluate(expression, buffer))
                 seq = self.seq
             statistics = Statistics(documents, length, tuple(df))
-            return Snapshot(seq, statistics, directory.segments, directory.rows, directory.newest_first, ordinals, changes, tuple(views), tuple(filters))
+            return Snapshot(seq, statistics, directory.segments, directory.rows, directory.newest_first, directory.cold, ordinals, changes, tuple(views), tuple(filters))
 
     def find(self, id: str) -> list[Place]:
         """Every version of the record that was not erased, oldest first."""
@@ -267,6 +269,15 @@ class Index:
         if self.sealing in replaced:
             self.sealing = None
         self._directory = Directory(self.segments)
+
+    def exchange(self, old: Segment, new: Segment) -> bool:
+        """Put `new`, which is `old` over other bytes (`Segment.over`), in its place; call under the lock. False when `old` is not here any more."""
+        if old not in self.segments:
+            return False
+        new.take_over(old)
+        self.segments = tuple([new if segment is old else segment for segment in self.segments])
+        self._directory = Directory(self.segments)
+        return True
 
     @staticmethod
     def carry_over(replaced: Sequence[Part], *segments: Segment) -> None:

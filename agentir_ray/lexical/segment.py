@@ -2,8 +2,12 @@
 
 Opening reads the header and `meta`; every other section is checked and mapped at its first touch. A segment never changes its file and knows no namespace, log or manifest: the
 engine opens it, tells it of deletions, and unlinks the file after the last reader let go.
+
+Its bytes lie in the file (warm), in a copy in memory (hot), or in part elsewhere (cold, `lexical.spilled`): then its file is a remainder, which answers everything but what needs
+postings. A change of temperature makes another segment over the same documents with the same overlay, and never changes one that somebody reads.
 """
 
+import copy
 import itertools
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -14,19 +18,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from agentir_ray.errors import DamagedError, FormatError
+from agentir_ray.errors import DamagedError, FormatError, SpilledError
 from agentir_ray.kernels.bitmap import Words
 from agentir_ray.kernels.invert import subtract_terms
-from agentir_ray.kernels.rows import BM25, make_row
+from agentir_ray.kernels.rows import ARRAYS, BM25, make_row
 from agentir_ray.kernels.topk import term_tf
 from agentir_ray.lexical.buffer import SUPERSEDES_SOME
-from agentir_ray.lexical.builder import FORMAT_VERSION, OVERLAY
+from agentir_ray.lexical.builder import FORMAT_VERSION, HEAVY, OVERLAY
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.filters import Expression, evaluate, operand_bytes
 from agentir_ray.lexical.filters.ranges import key_range, single
 from agentir_ray.lexical.overlay import Overlay
 from agentir_ray.lexical.stored import StoredFields, unpack_block
-from agentir_ray.lexical.strings import Strings, hashes, pack_strings, pack_texts
+from agentir_ray.lexical.strings import Strings, hashes, pack_strings, pack_texts, take_strings
 from agentir_ray.sections import SectionFile
 from agentir_ray.types import NEVER_US
 
@@ -51,14 +55,34 @@ def _nothing(dtype: type) -> Array:
 _OPTIONAL = {"expires_at": _nothing(np.int64), "importance": _nothing(np.float64)}
 
 
+class ColdSegmentError(SpilledError):
+    """What was asked of `segments` lies on the spill target: load them, and ask again."""
+
+    def __init__(self, *segments: "Segment") -> None:
+        super().__init__(f"{', '.join(str(segment.path) for segment in segments)} was spilled and is not loaded; open the store with `spill` as before, and call again")
+        self.segments = segments
+
+
 class Segment:
-    def __init__(self, path: Path, cache: SegmentCache, id_of: Callable[[bytes], str]) -> None:
-        """`id_of` reads a record's id from its stored bytes. Raises DamagedError for a missing, truncated or damaged file, FormatError for one of a newer version."""
+    """`cold`: its postings and stored fields are not here. `spilled` names what holds them, also while they are loaded; empty for a segment whose file is complete.
+
+    `answers` counts the hits that came from it lately.
+    """
+
+    def __init__(self, path: Path, cache: SegmentCache, id_of: Callable[[bytes], str], spilled: str = "", body_of: Callable[[int], bytes | None] | None = None) -> None:
+        """`id_of` reads a record's id from its stored bytes; `body_of` gives the stored bytes of a sequence number while the segment is cold, None where they were erased since.
+
+        Raises DamagedError for a missing, truncated or damaged file, FormatError for one of a newer version.
+        """
         self.path = path
         self.serial = next(_serial)
         self._file = SectionFile(path)
+        self._heavy: SectionFile | None = None
         self._cache = cache
         self._id_of = id_of
+        self._body_of = body_of
+        self.spilled = spilled
+        self.answers = 0.0
         try:
             meta = json.loads(self._file.array("meta").tobytes())
             if meta["format"] > FORMAT_VERSION:
@@ -73,44 +97,91 @@ class Segment:
             self.sealed: tuple[float, float] = tuple(meta["sealed"])
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedError(f"{path} has unreadable metadata ({error}); it is rebuilt from the log when the store is opened for writing") from error
-        self.bytes = self._file.length_bytes
+        self._measure()
         written = [self._file.array(name) for name in OVERLAY] if OVERLAY[0] in self._file else None
         self.overlay = Overlay(self.documents, written)
         self._dead_df: Array | None = None
         if written is not None:
             self._subtract(self.overlay.deleted())
 
+    def _measure(self) -> None:
+        self.is_remainder = HEAVY[0] not in self._file
+        self.cold = self._heavy is None and self.is_remainder
+        self.bytes = sum(file.length_bytes for file in self._files)
+        self.heavy_bytes = sum(file.section(name).bytes for file in self._files for name in HEAVY if name in file)  # that spilling it frees, or has freed: none while it is cold
+
+    @property
+    def _files(self) -> list[SectionFile]:
+        return [self._file] if self._heavy is None else [self._file, self._heavy]
+
     def array(self, name: str) -> Array:
-        """A section; an optional one that the file lacks is empty."""
+        """A section; an optional one that the file lacks is empty. Raises ColdSegmentError for one that was spilled."""
+        if self.is_remainder and name in HEAVY:
+            if self._heavy is None:
+                raise ColdSegmentError(self)
+            return self._heavy.array(name)
         if name in _OPTIONAL and name not in self._file:
             return _OPTIONAL[name]
         return self._file.array(name)
 
     @property
     def sections(self) -> list[str]:
-        return self._file.names()
+        return [name for file in self._files for name in file.names()]
+
+    @property
+    def hot(self) -> bool:
+        """Whether its file was copied into memory."""
+        return self._file.copied
 
     def memory_bytes(self) -> int:
-        """Estimate of what it holds in memory of its own, beside the mapped file."""
+        """Estimate of what it holds in memory of its own, beside mapped files."""
         own = [*self.overlay.now, self._dead_df, vars(self).get("by_seq")]
-        return OPEN_BYTES + sum(array.nbytes for array in own if array is not None)
+        copied = self._file.length_bytes if self._file.copied else 0
+        return OPEN_BYTES + copied + sum(array.nbytes for array in own if array is not None)
 
     def verify(self) -> None:
-        self._file.verify()
+        """Check every section that is here."""
+        for file in self._files:
+            file.verify()
 
     def touch(self) -> None:
         """Check and map every section now, so that no search has to at its first touch."""
-        for name in self._file.names():
-            self._file.array(name)
-        _ = self.row, self.terms, self.stored_fields, self.span_us
+        for file in self._files:
+            for name in file.names():
+                file.array(name)
+        _ = self.row, self.terms, self.span_us, None if self.cold else self.stored_fields
+
+    # Temperature.
+
+    def over(self, file: SectionFile | None = None, heavy: SectionFile | None = None, spilled: str | None = None) -> "Segment":
+        """Another segment of the same documents over other bytes: `file` (default: as here) is complete, or a remainder to which `heavy` has what was spilled.
+
+        It takes its place by `Index.exchange`; what is cached of the one is of the other, too.
+        """
+        other = copy.copy(self)
+        for name in ("row", "_row_arrays", "terms", "stored_fields", "_ids"):
+            vars(other).pop(name, None)
+        other._file = self._file if file is None else file
+        other.path = other._file.path
+        other._heavy = heavy
+        other.spilled = self.spilled if spilled is None else spilled
+        other._measure()
+        return other
+
+    def take_over(self, other: "Segment") -> None:
+        """What happened to the documents of `other`, which are these, up to now and from now on; call under the namespace's lock."""
+        self.overlay, self._dead_df = other.overlay, other._dead_df
+        self.live_documents, self.live_length, self.answers = other.live_documents, other.live_length, other.answers
+        vars(self).pop("row", None)
 
     @cached_property
     def _row_arrays(self) -> dict[str, Array]:
-        return {name: self.array(name) for name in _SEARCHED} | {"numbers": np.array([self.largest_importance, 1.0, *self.sealed])}
+        arrays = {name: _nothing(ARRAYS[name]) if self.cold and name in HEAVY else self.array(name) for name in _SEARCHED}
+        return arrays | {"numbers": np.array([self.largest_importance, 1.0, *self.sealed])}
 
     @cached_property
     def row(self) -> Array:
-        """What the top-k kernel is told of this segment (`kernels.rows`); valid as long as the segment is held."""
+        """What kernels are told of this segment (`kernels.rows`); valid as long as the segment is held. That of a cold one serves look-ups and bounds, and no search."""
         dead = {} if self._dead_df is None else {"dead_df": self._dead_df}
         return make_row(self._row_arrays | dead, BM25, self.newest_created_us, self.documents)
 
@@ -121,6 +192,8 @@ class Segment:
         return Strings(self.array("term_data"), self.array("term_start"))
 
     def tf(self, ordinal: int, doc: int) -> int:
+        if self.cold:
+            raise ColdSegmentError(self)
         return int(term_tf(self.row[np.newaxis], 0, ordinal, doc)) if ordinal >= 0 else 0
 
     # Documents.
@@ -158,7 +231,12 @@ class Segment:
         return StoredFields(*(self.array(f"stored_{name}") for name in StoredFields._fields))
 
     def stored(self, doc: int) -> bytes:
-        """The stored bytes of a document."""
+        """The stored bytes of a document. Raises ColdSegmentError where they can only be had by loading it, or were erased since the caller's snapshot."""
+        if self.cold:
+            body = None if self._body_of is None else self._body_of(int(self.array("seq")[doc]))
+            if body is None:
+                raise ColdSegmentError(self)
+            return body
         stored = self.stored_fields
         block = int(stored.block[doc])
         content = self._cache.get(self.serial, block)
@@ -171,7 +249,27 @@ class Segment:
 
     def id(self, doc: int) -> str:
         """The id of the record that a document is a version of."""
-        return self._id_of(self.stored(doc))
+        return self._ids.get(doc).decode() if self._ids else self._id_of(self.stored(doc))
+
+    @cached_property
+    def _ids(self) -> Strings | None:
+        return Strings(self.array("id_data"), self.array("id_start")) if self.is_remainder else None
+
+    def ids(self) -> Strings:
+        """The ids of all documents."""
+        if self._ids is not None:
+            return self._ids
+        stored, path = self.stored_fields, str(self.path)
+        by_block = np.argsort(stored.block, kind="stable")  # each block is decompressed once, and none stays in the cache that searches share
+        found: list[bytes] = []
+        present, content = -1, b""
+        for block, start, length in zip(*(values[by_block].tolist() for values in (stored.block, stored.start, stored.length)), strict=True):
+            if block != present:
+                present, content = block, unpack_block(stored.data, stored.block_start, block, path)
+            found.append(self._id_of(content[start : start + length]).encode())
+        place = np.empty(len(by_block), np.int64)
+        place[by_block] = np.arange(len(by_block))
+        return take_strings(pack_strings(found), place)
 
     def time_range(self, since_us: int, until_us: int) -> tuple[int, int]:
         """(first, end): the documents whose timestamp lies in [since_us, until_us]."""
@@ -243,8 +341,9 @@ class Segment:
         count = np.searchsorted(values, wanted, "right") - first
         which = np.repeat(np.arange(len(ids)), count)
         candidates = docs[np.repeat(first - (np.cumsum(count) - count), count) + np.arange(len(which))].astype(np.int64)
-        by_block = np.argsort(self.stored_fields.block[candidates], kind="stable")  # each block is decompressed once
-        which, candidates = which[by_block], candidates[by_block]
+        if not self.is_remainder:
+            by_block = np.argsort(self.stored_fields.block[candidates], kind="stable")  # each block is decompressed once
+            which, candidates = which[by_block], candidates[by_block]
         same = np.fromiter((self.id(doc) == ids[i] for i, doc in zip(which.tolist(), candidates.tolist(), strict=True)), bool, len(which))
         return which[same], candidates[same]
 
