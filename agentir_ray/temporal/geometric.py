@@ -1,7 +1,8 @@
 """The geometric law of ages: pi(a) ~ exp(-lambda a) over the ages a = 0 .. h-1, and what follows from it for a search that goes from the newest partition backwards.
 
-It knows nothing of observations, nor whether the law holds. A lambda of 0 is the flat law, a negative one prefers the old, an infinite one puts everything into the newest partition. Ages count non-empty partitions.
-Source: AgentIR (arXiv:2605.25092), whose bound k* = min(K, ceil(ln(1/eps) / lambda)) is for an endless past; cut off at K partitions the law only puts more into the first k*.
+It knows nothing of observations, nor whether the law holds. A lambda of 0 is the flat law, a negative one prefers the old, an infinite one puts everything into the newest
+partition. Ages count non-empty partitions. Source: AgentIR (arXiv:2605.25092), whose k* = min(K, ceil(ln(1/eps) / lambda)) is for an endless past; cut off at K partitions the law
+only puts more into the first k*.
 """
 
 import math
@@ -38,8 +39,12 @@ def partitions_for(lambda_: float, eps: float, partitions: int) -> int:
 
 
 def expected_work(lambda_: float, sizes: Sequence[int], eps: float) -> float:
-    """How many records are searched on average, newest partition first, until the answer's partition is done, or k*; `sizes` are the partitions' records, newest first. At most k* times the largest size."""
-    return math.fsum(size * (1 - mass(lambda_, age, len(sizes))) for age, size in enumerate(sizes[: partitions_for(lambda_, eps, len(sizes))]))
+    """How many records are searched on average, newest partition first, until the answer's partition is done, or k* of them.
+
+    `sizes`: the partitions' records, newest first. At most k* times the largest.
+    """
+    hot = sizes[: partitions_for(lambda_, eps, len(sizes))]
+    return math.fsum(size * (1 - mass(lambda_, age, len(sizes))) for age, size in enumerate(hot))
 
 
 def log_normalizer(lambda_: float, horizons: Floats) -> Floats:

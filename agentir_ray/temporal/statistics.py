@@ -1,15 +1,16 @@
-"""What is kept of the ages of answers: sufficient statistics of the last thousand or so complete observations, in blocks, oldest forgotten first.
+"""What is kept of the ages of answers: sufficient statistics of the last thousand or so complete observations, in blocks, the oldest forgotten first.
 
-An observation is one answer: its age (how many non-empty partitions are newer than its own: 0 is the newest) and its horizon (how many partitions were searched, so that age < horizon). It is complete when everything
-was searched; then nothing kept the answer from being older. Else it is truncated: it tells how ages are spread below its horizon, and nothing of what lies beyond. What is done with them (`temporal.prior`) is not known
-here, nor is any clock: time passes with each complete observation.
+An observation is one answer: its age (how many non-empty partitions are newer than its own: 0 is the newest) and its horizon (how many partitions were searched, so that
+age < horizon). It is complete when everything was searched: nothing kept the answer from being older. Else it is truncated: it tells how ages are spread below its horizon, and
+nothing of what lies beyond. What is done with them (`temporal.prior`) is not known here, nor is any clock: time passes with each complete observation.
 
-Forgetting is by whole blocks and not by weights that decay: what is remembered counts 1 and what is forgotten 0, so that a sample is a number of real answers, and the binomial bounds computed from it are what they say.
-A decayed sum has no such meaning: with a memory of n it would be an honest count only where it is taken for far fewer answers than it was made of, and the first 59 of them would take 160 to gather.
+Forgetting is by whole blocks, not by weights that decay: what is remembered counts 1 and what is forgotten 0, so that a sample is a number of real answers and the binomial bounds
+computed from it are what they say. Decayed sums are no such numbers. To be on the safe side one would take a sum of weights for as many answers, and with a memory of 64 it would
+take 160 of them to come to the first 59.
 
-Invariants: blocks are newest first, at least one, at most BLOCKS; only the newest grows; in every block the ages are those of the complete observations and could each have come from some horizon of theirs.
-Merging adds block by block, the newest to the newest: two places that observe one namespace at the same time. It is associative and commutative, and as long as nothing was forgotten it holds what one place would have
-observed. Encoding is exact and canonical. Not thread-safe.
+Invariants: blocks are newest first, at least one, at most BLOCKS; only the newest grows; in each block the ages are those of the complete observations, and can be dealt to their
+horizons. Merging adds block to block, newest to newest, as of two places that observe one namespace at the same time: it is associative and commutative, and as long as nothing was
+forgotten it holds what one place would have observed. Encoding is exact and canonical. Not thread-safe.
 """
 
 import zlib
@@ -17,9 +18,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-LIMIT = 1_024  # ages from LIMIT - 1 on share a cell, horizons from LIMIT on, too: 20 years of weeks. A prior that would search more partitions than that is not worth having, and is not supported
-BLOCK = 16  # complete observations; a sample is cut between blocks, so it holds up to 15 more than it was asked for
-BLOCKS = 64  # 1,009 complete observations at least: the least share of misses that can be promised from them is .3%; at an audit of 3% of searches they come from the last 34,000
+LIMIT = 1_024  # ages from LIMIT - 1 on share a cell, and so do horizons from LIMIT on: 20 years of weeks; a prior that needed so many partitions would save little
+BLOCK = 16  # complete observations; samples are cut between blocks, so that they hold at most 15 more than they were asked for
+BLOCKS = 64  # at least 1,009 complete observations: .3% of misses is the least that they can promise; where 3% of searches are complete, they come from 34,000
 FORMAT = 1
 MAX_BYTES = 1 << 21  # more than any statistics encode to: every cell of every block in use, with the largest counts
 _MAX_COUNT = 1 << 48
@@ -27,7 +28,7 @@ _MAX_COUNT = 1 << 48
 
 @dataclass(slots=True)
 class Sample:
-    """Counts of observations, each of weight 1. `ages` and `complete` (by horizon) count the same observations; of the truncated ones the likelihood needs their number by horizon, and the sum of their ages."""
+    """Counts of observations. `ages` and `complete` (by horizon) count the same ones; of the truncated ones a likelihood needs only the number by horizon and the sum of ages."""
 
     ages: Counter[int] = field(default_factory=Counter)
     complete: Counter[int] = field(default_factory=Counter)
@@ -104,7 +105,8 @@ class AgeStatistics:
     __hash__ = None  # type: ignore[assignment]  # it changes
 
 
-# A block is three lists of cells, each its length and then (cell - the one before, count) ascending, and the sum of the truncated ages. Every number is a varint: seven bits a byte, least first, no needless byte.
+# A block is three lists of cells, each its length and then (cell - the one before, count) ascending, and the sum of the truncated ages. Every number is a varint: seven bits a
+# byte, the least first, no byte more than it takes.
 
 
 def _encode_block(block: Sample) -> bytes:

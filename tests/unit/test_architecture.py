@@ -9,6 +9,7 @@ from agentir_ray.engine import manifest
 from agentir_ray.ingest import export
 from agentir_ray.lexical import builder, weights
 from agentir_ray.storage import codec, sqlite_schema
+from agentir_ray.temporal import statistics
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "agentir_ray"
@@ -46,6 +47,7 @@ def test_the_versions_of_formats_are_those_of_the_code() -> None:
         "sections.py": sections.CONTAINER_VERSION,
         "lexical/builder.py": builder.FORMAT_VERSION,
         "lexical/weights.py": weights.FORMAT_VERSION,
+        "temporal/statistics.py": statistics.FORMAT,
         "ingest/export.py": export.VERSION,
     }
 
