@@ -18,7 +18,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ from benchmarks import plots, synthetic
 from benchmarks.bars import Outcome, Report
 from benchmarks.plots import COLOURS, figure
 from benchmarks.temporal_life import LAMBDA, NOW_US, STEP_US, Law, Life, geometric
-from benchmarks.temporal_stores import LifeClock, built, cache_folder, copied, open_memory, teach
+from benchmarks.temporal_stores import LifeClock, cache_folder, life_in_use, teach
 from benchmarks.workload import settle
 
 Array = npt.NDArray[Any]
@@ -166,11 +165,11 @@ class _Session:
         return answer
 
 
-def run_session(store: Path, life: Life, steps: int) -> Run:
-    """On a store that may be changed."""
+def run_session(cache: Path, records: int, steps: int) -> Run:
     rng, clock = np.random.default_rng(SEED), LifeClock()
     done = []
-    with open_memory(store, limits=LIMITS, clock=clock, durability="full") as memory, memory._store.namespace(memory.namespace) as namespace:
+    opened = life_in_use(cache, records, limits=LIMITS, clock=clock, durability="full")
+    with opened as (memory, life), memory._store.namespace(memory.namespace) as namespace:
         prior = teach(memory, life, geometric(LAMBDA))
         settle(memory)
         session = _Session(memory, life, clock, rng, steps)
@@ -207,20 +206,23 @@ def draw(folder: Path, run: Run) -> str:
     """What each step's searches and its write took, over the session; where seals and merges ended is marked."""
     number = np.arange(len(run.steps))
     with figure(folder, "session", f"A session of {len(run.steps)} steps: the searches of a step together, and its write", panels=2) as (above, below):
-        above.scatter(number, [step.wall_us / 1e3 for step in run.steps], s=5, color="#bbbbbb", label="wall")
+        above.scatter(number, [step.wall_us / 1e3 for step in run.steps], s=10, color="#bbbbbb", label="wall")
         above.scatter(number, [step.cpu_us / 1e3 for step in run.steps], s=5, color=COLOURS[0], label="CPU")
         above.axhline(SLOW_US / 1e3, color=COLOURS[1], linestyle="--", linewidth=1, label="10 ms")
         above.set_ylabel("5-20 searches, ms")
-        below.scatter(number, [step.write.wall_us / 1e3 for step in run.steps], s=5, color="#bbbbbb", label="wall")
+        below.scatter(number, [step.write.wall_us / 1e3 for step in run.steps], s=10, color="#bbbbbb", label="wall")
         below.scatter(number, [step.write.cpu_us / 1e3 for step in run.steps], s=5, color=COLOURS[2], label="CPU")
         below.set_ylabel("one durable add, ms")
         below.set_xlabel("step")
         for axes in (above, below):
             axes.set_yscale("log")
+            for ticks in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+                ticks("{x:g}")
+            axes.tick_params(axis="y", which="both", labelsize=7)
             marked = [i for i, step in enumerate(run.steps) if step.manifests]
             for i in marked:
                 axes.axvline(i, color=COLOURS[4], linewidth=0.6, alpha=0.6, label="a seal or a merge ended" if i == marked[0] else None)
-            axes.legend(frameon=False, fontsize=8, ncols=4, loc="upper right")
+            axes.legend(fontsize=8, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
     return str(folder / "session.png")
 
 
@@ -233,10 +235,8 @@ def main(arguments: list[str] | None = None) -> int:
         records, steps = (QUICK_RECORDS, QUICK_STEPS) if options.quick else (RECORDS, STEPS)
         report.figure("size", {"records": records, "steps": steps, "runs": RUNS, "limits": str(LIMITS)})
         with cache_folder(options.cache) as cache:
-            store, life = built(cache, records)
             for number in range(RUNS):
-                with TemporaryDirectory(prefix="session-", dir=cache) as temporary:
-                    runs.append(run_session(copied(store, Path(temporary) / "store"), life, steps))
+                runs.append(run_session(cache, records, steps))
                 report.figure(f"run {number + 1}", runs[-1].told())
         try:
             report.figure("plot", draw(options.plots, max(runs, key=lambda run: run.p99_us)))

@@ -108,14 +108,12 @@ class _Run:
             axes.plot(at_s, (anonymous + pinned) / 2**20, color=COLOURS[0], label="anonymous + pinned")
             axes.plot(at_s, mapped / 2**20, color="#bbbbbb", linewidth=0.8, label="mapped files (the kernel's to take back)")
             axes.axhline(budget / 2**20, color=COLOURS[1], linestyle="--", label="budget")
-            top = axes.get_ylim()[1]
-            for phase in self.phases:
-                axes.axvline(phase["at_s"], color="#999999", linewidth=0.7)
-                axes.annotate(phase["phase"], (phase["at_s"], top), rotation=90, va="top", ha="right", fontsize=8, color="#555555")
+            for colour, phase in zip(COLOURS[2:], self.phases, strict=False):
+                axes.axvline(phase["at_s"], color=colour, linewidth=1, label=f"{phase['phase']} ({phase['at_s']:.0f} s)")
             axes.set_xlabel("seconds")
             axes.set_ylabel("MiB")
             axes.set_ylim(bottom=0)
-            axes.legend(frameon=False, fontsize=8)
+            axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower center")
         return str(plots / "memory.png")
 
 
@@ -129,7 +127,7 @@ def _child(store: Path, cache: Path, records: int, budget: int, spill: str) -> N
         began = time.perf_counter()
         fill(memory, life)
         _say("loaded", {"records/s": records / (time.perf_counter() - began), "stats": _stats(memory), "spilled MiB": _spilled_mib(spill)})
-        _say("taught", teach(memory, life, geometric(LAMBDA), forget=False))
+        _say("taught", teach(memory, life, geometric(LAMBDA)))
         hot = life.questions(geometric(LAMBDA), HOT_QUESTIONS, SEED)
         _hot(memory, hot)
         gc.freeze()

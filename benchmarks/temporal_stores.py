@@ -7,11 +7,11 @@ import hashlib
 import os
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import agentir_ray
@@ -49,7 +49,7 @@ def cache_folder(named: str | None = None) -> Iterator[Path]:
         Path(kept).mkdir(parents=True, exist_ok=True)
         yield Path(kept)
     else:
-        with tempfile.TemporaryDirectory(prefix="agentir-bench-", dir=os.environ.get("AGENTIR_BENCH_DIR")) as temporary:
+        with TemporaryDirectory(prefix="agentir-bench-", dir=os.environ.get("AGENTIR_BENCH_DIR")) as temporary:
             yield Path(temporary)
 
 
@@ -79,7 +79,7 @@ def fill(memory: Memory, life: Life) -> None:
 
 
 def built(cache: Path, records: int) -> tuple[Path, Life]:
-    """The store of a life, closed and not to be changed but by feedback, and the life."""
+    """The store of a life, closed and not to be changed, and the life."""
     life = open_life(cache, records)
     folder = cache / f"store-{records}-{shape_hash()}"
     if not (folder / "done").exists():
@@ -101,14 +101,19 @@ def copied(store: Path, target: Path) -> Path:
     return target
 
 
-def teach(memory: Memory, life: Life, law: Law, count: int = TRAINING_QUESTIONS, forget: bool = True) -> dict[str, Any]:
-    """Start a prior anew and let it learn from use: other questions than those measured are answered by a complete search, and the record that was asked for is named, if it was
-    among the ten. Returns what the prior then says."""
+@contextmanager
+def life_in_use(cache: Path, records: int, **options: Any) -> Iterator[tuple[Memory, Life]]:
+    """A store of a life that nothing was asked yet: a copy, so that what it learns is forgotten at the end."""
+    store, life = built(cache, records)
+    with TemporaryDirectory(prefix="life-in-use-", dir=cache) as temporary, open_memory(copied(store, Path(temporary) / "store"), **options) as memory:
+        yield memory, life
+
+
+def teach(memory: Memory, life: Life, law: Law, count: int = TRAINING_QUESTIONS) -> dict[str, Any]:
+    """Let the prior learn from use: other questions than those measured are answered by a complete search, and the record that was asked for is named, if it was among the ten.
+    Returns what the prior then says."""
     if not hasattr(memory, "feedback"):
         return {"not taught": "this version has no Memory.feedback"}
-    if forget:
-        memory.repartition(2 * 86_400 * 1_000_000)
-        memory.repartition(7 * 86_400 * 1_000_000)
     told = 0
     for question in life.questions(law, count, TRAINING_SEED):
         answer = memory.search(question.text, coverage="exact")
