@@ -178,7 +178,7 @@ _FIND = _compiled(
     rf"(?:between|from|in|during) (?:{_PORTION}){{0,2}}(?P<first>{_POINT}),? (?:and|or|to|until|till|through) (?:in )?(?:{_PORTION}){{0,2}}(?P<last>{_POINT})"
     rf"|(?:(?:on|over|the|last|during|in) ){{0,3}}(?:(?P<count>{_COUNT}) )?(?P<unit>{_UNIT}s?|weekend|{_WEEKDAY}) "
     rf"(?P<direction>before|prior to|after|following) (?P<anchor>{_any((*ON, *IN))})"
-    rf"|(?P<until>before|until|till|up to|prior to|by|as of) (?:{_PORTION}){{0,2}}(?P<until_point>{_POINT})"
+    rf"|(?P<until>before|until|till|up to|prior to|as of) (?:{_PORTION}){{0,2}}(?P<until_point>{_POINT})"
     rf"|(?P<since>since|after) (?:{_PORTION}){{0,2}}(?P<since_point>{_POINT}|the (?:start|beginning) of (?:the|this) (?P<begun>{_UNIT}))"
     rf"|from (?P<onward>{_POINT}) on(?:wards?)?"
     rf"|on (?P<on>{_any((*ON, *DAYS))})"
@@ -191,9 +191,9 @@ _POSSESSIVE = re.compile(r"['’]\w")
 _OTHER_DAY = re.compile(rf"\s{{1,4}}(?:{_PART}s\b|(?:and|or)\s{{1,4}}{_WEEKDAY}|{_COUNT}\s{{1,4}}{_UNIT}s?\s{{1,4}}ago)|-")  # a habit, or told by what follows
 _PREPOSITION = re.compile(r"(?:in|on|during|throughout|within|over|around|from)\s")
 _CAPITAL = re.compile(r"\s{1,4}[A-Z]")
-_PERSON = re.compile(r"(?:by|from|after|of) (?:april|may|june|august|summer|autumn)")
-_NOT_BEFORE = re.compile(r"\b(?:for(?: the)?|next|every|each|how many|than)\s{1,4}$")
-_MADE_BARE = re.compile(r"\b(?:the|my|our|your|his|her|their|a|an|this|that)\s{1,4}$")
+_PERSON = re.compile(r"(?:from|after) (?:april|may|june|august|summer|autumn)")
+_NOT_BEFORE = re.compile(r"\b(?:for(?: the)?|by|next|every|each|how many|than)\s{1,4}$")
+_NO_BARE = re.compile(r"\b(?:the|my|our|your|his|her|their|a|an|this|that|by|for|and|or|due|starting|beginning|scheduled|deadline)\s{1,4}$")  # a deadline, or part of a name
 _CLAUSE = re.compile(r"\b(?:(since|after)|before|until|till)\s[^,;:.!?]{1,100}$")
 
 
@@ -223,9 +223,9 @@ def time_range(text: str, now_us: int, offset_us: int = 0) -> TimeRange | None:
     together = _together(found)
     if together.start is None and together.end is None:
         return None
-    since_us = MIN_TIME_US if together.start is None else _us(together.start) - offset_us
-    until_us = MAX_TIME_US if together.end is None else _us(together.end) - offset_us - 1
-    return TimeRange(", ".join(phrases), max(since_us, MIN_TIME_US), min(until_us, MAX_TIME_US))
+    since_us = MIN_TIME_US if together.start is None else max(MIN_TIME_US, _us(together.start) - offset_us)
+    until_us = MAX_TIME_US if together.end is None else min(MAX_TIME_US, _us(together.end) - offset_us - 1)
+    return TimeRange(", ".join(phrases), since_us, until_us) if since_us <= until_us else None  # which is only false where time begins or ends
 
 
 def _us(time: datetime) -> int:
@@ -267,8 +267,8 @@ def _understood(match: re.Match[str], text: str, now: datetime, asks_advice: boo
             return None
         if "since" in m:
             return Span(span.start if m["since"] == "since" else span.end, None)
-        return Span(span.start, None) if "onward" in m else Span(None, span.end if m["until"] in ("until", "till", "up to", "by", "as of") else span.start)
-    if (_NOT_BEFORE.search(before) and not _PREPOSITION.match(match[0])) or ("bare" in m and _MADE_BARE.search(before)):
+        return Span(span.start, None) if "onward" in m else Span(None, span.end if m["until"] in ("until", "till", "up to", "as of") else span.start)
+    if (_NOT_BEFORE.search(before) and not _PREPOSITION.match(match[0])) or ("bare" in m and _NO_BARE.search(before)):
         return None
     if not reading.certain and (_POSSESSIVE.match(after) or _PERSON.fullmatch(" ".join(match[0].split()))):
         return None

@@ -51,6 +51,21 @@ def test_options_of_search_reach_the_engine(run: Run) -> None:
     assert "# 1:" in run("search", "tea", "--explain").out
 
 
+def test_a_time_in_the_question_narrows_the_search_and_is_shown(run: Run) -> None:
+    for month in (2, 3, 4):
+        run("add", f"tea in month {month}", "--timestamp", f"2025-0{month}-02")
+    arguments = ("when was tea drunk in March 2025?", "--temporal", "parse")
+    assert "understood: 'in March 2025' as 2025-03-01 00:00:00 UTC to 2025-03-31 23:59:59 UTC" in run("search", *arguments).out
+    answer = json.loads(run("search", *arguments, "--json").out)
+    assert [hit["record"]["text"] for hit in answer["hits"]] == ["tea in month 3"]
+    assert answer["time_range"] == {"phrase": "in March 2025", "since": "2025-03-01 00:00:00+00:00", "until": "2025-03-31 23:59:59.999999+00:00"}
+    assert "understood: 'since March 2025' as since 2025-03-01 00:00:00 UTC" in run("search", "tea since March 2025", "--temporal", "parse").out
+    plain = run("search", "tea", "--temporal", "parse").out
+    assert "understood" not in plain
+    assert json.loads(run("search", "tea", "--json").out)["time_range"] is None
+    assert "temporal is 'yes'" in run("search", "tea", "--temporal", "yes", code=2).err
+
+
 def test_nothing_found_is_said(run: Run) -> None:
     run("add", "tea")
     assert "nothing found" in run("search", "coffee").out

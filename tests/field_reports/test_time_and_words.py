@@ -74,6 +74,22 @@ def test_f14_now_is_the_callers(memory: Memory, clock: ManualClock) -> None:
     assert replay.search("rain", **asked | {"as_of": "2023-05-03T05:30+05:30"}).hits == hits
 
 
+@pytest.mark.usefixtures("server_zone")
+def test_f14_yesterday_is_the_callers(memory: Memory, clock: ManualClock) -> None:
+    """The day before the caller's `as_of`, in the offset in which they give it; UTC where they give none, and never the server's day or zone."""
+    for hour in range(0, 72, 6):
+        memory.import_([{"text": "rain", "id": f"{hour:02}", "timestamp": datetime(2023, 5, 1) + timedelta(hours=hour), "created_at": datetime(2023, 5, 1)}])
+
+    def yesterday(as_of: Any) -> list[str]:
+        return sorted(ids(memory, "rain yesterday", as_of=as_of, temporal="parse"))
+
+    assert yesterday("2023-05-03T01:00") == yesterday(datetime(2023, 5, 3, 23, 59)) == ["24", "30", "36", "42"]
+    assert yesterday("2023-05-03T01:00+10:00") == ["18", "24", "30", "36"]  # 15:00 of the 2nd in UTC; their 2nd began at 14:00 of the 1st
+    assert yesterday(datetime(2023, 5, 2, 20, tzinfo=timezone(timedelta(hours=-8)))) == ["12", "18", "24", "30"]
+    clock.advance(86_400 * 365)
+    assert yesterday("2023-05-03T01:00") == ["24", "30", "36", "42"]
+
+
 def test_f14_what_happened_later_is_as_if_not_yet_done(memory: Memory, clock: ManualClock) -> None:
     def now() -> int:
         clock.advance(10)
