@@ -75,5 +75,5 @@ def test_an_open_range_says_so(days: Memory) -> None:
 
 
 def test_another_value_is_refused_by_name(memory: Memory) -> None:
-    with pytest.raises(InvalidInputError, match="temporal is .*auto.*; give .parse."):
+    with pytest.raises(InvalidInputError, match=r"temporal is .*auto.*; give .parse."):
         memory.search("rain", temporal="auto")
