@@ -1,6 +1,6 @@
 """Plots of experiments as PNG files, in one style. matplotlib comes with `pip install agentir-ray[bench]` and is imported only when something is drawn."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,3 +27,11 @@ def figure(folder: Path, name: str, title: str, panels: int = 1) -> Iterator[Any
     yield own[0] if panels == 1 else own
     drawn.savefig(folder / f"{name}.png")
     pyplot.close(drawn)
+
+
+def label_ends(axes: Any, x: float, ends: Sequence[tuple[float, str, str]], apart: float = 1.17) -> None:
+    """Name the last points of lines, given as (value, words, colour), on a logarithmic axis; labels that would overlap move up."""
+    lowest = 0.0
+    for value, words, colour in sorted(ends):
+        lowest = max(value, lowest * apart)
+        axes.annotate(words, (x, lowest), textcoords="offset points", xytext=(8, -3), fontsize=8, color=colour)

@@ -21,7 +21,7 @@ from agentir_ray import Memory
 from agentir_ray.lexical.query import Bm25, parse_query, scoring
 from agentir_ray.lexical.search import Visibility, top_k
 from benchmarks.bars import Outcome, Report
-from benchmarks.plots import COLOURS, figure
+from benchmarks.plots import COLOURS, figure, label_ends
 from benchmarks.temporal_life import LAMBDA, NOW_US, WIDTH_US, Law, Life, Question, eighty_twenty, flat, geometric
 from benchmarks.temporal_scan import scan
 from benchmarks.temporal_stores import GIB, life_in_use, teach
@@ -249,13 +249,15 @@ def draw(folder: Path, law: str, measured: Sequence[Measured]) -> str:
         "sequential": "read every document", "call exact": "exact, whole call", "kernel exact": "exact, kernel alone", "call auto": "auto, whole call",
         "call 0.95": "coverage 0.95, whole call", "kernel 0.95": "coverage 0.95, kernel alone",
     }  # fmt: skip
+    colours = ("#555555", COLOURS[1], COLOURS[1], COLOURS[2], COLOURS[0], COLOURS[0])
     with figure(folder, name, f"A search as a life grows: questions of {law}, 14,400 records a day") as axes:
-        for colour, (key, label) in zip(("#555555", COLOURS[1], COLOURS[1], COLOURS[2], COLOURS[0], COLOURS[0]), series.items(), strict=True):
+        for colour, (key, label) in zip(colours, series.items(), strict=True):
             p50 = [one.costs[key].p50 for one in measured]
-            axes.loglog(sizes, p50, marker="o", markersize=4, color=colour, linestyle="--" if key.startswith("kernel") else "-", label=f"{label}")
-            axes.annotate(f"{p50[-1]:,.0f} us", (sizes[-1], p50[-1]), textcoords="offset points", xytext=(7, -3), fontsize=8, color=colour)
+            axes.loglog(sizes, p50, marker="o", markersize=4, color=colour, linestyle="--" if key.startswith("kernel") else "-", label=label)
             if key.startswith("call"):
                 axes.fill_between(sizes, p50, [one.costs[key].p99 for one in measured], color=colour, alpha=0.10, linewidth=0)
+        last = measured[-1].costs
+        label_ends(axes, sizes[-1], [(last[key].p50, f"{last[key].p50:,.0f} us", colour) for colour, key in zip(colours, series, strict=True)])
         axes.set_xlabel("records")
         axes.set_ylabel("CPU of a search, us (line: median, band: up to p99)")
         axes.set_xlim(sizes[0] * 0.8, sizes[-1] * 2.2)
