@@ -29,7 +29,7 @@ def figure(folder: Path, name: str, title: str, panels: int = 1) -> Iterator[Any
     pyplot.close(drawn)
 
 
-def label_ends(axes: Any, x: float, ends: Sequence[tuple[float, str, str]], apart: float = 1.17) -> None:
+def label_ends(axes: Any, x: float, ends: Sequence[tuple[float, str, str]], apart: float = 1.25) -> None:
     """Name the last points of lines, given as (value, words, colour), on a logarithmic axis; labels that would overlap move up."""
     lowest = 0.0
     for value, words, colour in sorted(ends):

@@ -204,6 +204,8 @@ def _points(values: Sequence[float]) -> dict[str, float]:
 
 def draw(folder: Path, run: Run) -> str:
     """What each step's searches and its write took, over the session; where seals and merges ended is marked."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
     number = np.arange(len(run.steps))
     with figure(folder, "session", f"A session of {len(run.steps)} steps: the searches of a step together, and its write", panels=2) as (above, below):
         above.scatter(number, [step.wall_us / 1e3 for step in run.steps], s=10, color="#bbbbbb", label="wall")
@@ -216,13 +218,14 @@ def draw(folder: Path, run: Run) -> str:
         below.set_xlabel("step")
         for axes in (above, below):
             axes.set_yscale("log")
-            for ticks in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-                ticks("{x:g}")
-            axes.tick_params(axis="y", which="both", labelsize=7)
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.yaxis.set_minor_locator(NullLocator())
+            axes.set_ylim(top=3 * axes.get_ylim()[1])
             marked = [i for i, step in enumerate(run.steps) if step.manifests]
             for i in marked:
                 axes.axvline(i, color=COLOURS[4], linewidth=0.6, alpha=0.6, label="a seal or a merge ended" if i == marked[0] else None)
-            axes.legend(fontsize=8, ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+            axes.legend(fontsize=8, ncols=4, loc="upper right", framealpha=1.0, edgecolor="none")
     return str(folder / "session.png")
 
 
