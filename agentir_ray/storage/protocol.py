@@ -28,7 +28,8 @@ class EntryKind(IntEnum):
 
 
 class Status(IntEnum):
-    """What became of an entry. APPENDED: it has a new seq. DUPLICATE: same id and digest, `seq` is the first one's. CONFLICT: the id (or version) is taken by other content.
+    """What became of an entry. APPENDED: it has a new seq. DUPLICATE: same id and digest, `seq` is the first one's. CONFLICT: the id (or version) is taken by other content; for a
+    FORGET, one of its ids has a version later than its `up_to_seq`.
 
     ERASED: the id was erased. MISSING: an UPDATE of an id that the log does not hold.
     """
@@ -41,7 +42,10 @@ class Status(IntEnum):
 
 
 class NewEntry(NamedTuple):
-    """An entry before commit. `digest` (16 bytes) identifies what the caller supplied; `version` is 0 for ADD, previous + 1 for UPDATE."""
+    """An entry before commit. `digest` (16 bytes) identifies what the caller supplied; `version` is 0 for ADD, previous + 1 for UPDATE.
+
+    `up_to_seq`: a FORGET erases nothing where one of its ids has a version later than that; None: whatever they have.
+    """
 
     kind: EntryKind
     id: str | None
@@ -51,6 +55,7 @@ class NewEntry(NamedTuple):
     digest: bytes
     body: bytes
     erase_ids: tuple[str, ...] = ()
+    up_to_seq: int | None = None
 
 
 class Entry(NamedTuple):

@@ -6,6 +6,8 @@ their own id (a retry, a conflict, an erased id) get that as their status and le
 This is the meaning, one entry at a time; `sqlite_bulk` is the short cut for entries that are all new.
 """
 
+from collections.abc import Iterable
+
 import apsw
 
 from agentir_ray.errors import AgentIRError, FencedError, InvalidInputError
@@ -55,6 +57,8 @@ def _append_entry(connection: apsw.Connection, batch: Batch, entry: NewEntry, se
     id = None if entry.id is None else entry.id.encode()
     if entry.kind is EntryKind.UPDATE and (refusal := _update_refusal(connection, batch.number, id, entry)):
         return refusal
+    if entry.up_to_seq is not None and (changed := _changed_since(connection, batch.number, entry.erase_ids, entry.up_to_seq)):
+        return Appended(Status.CONFLICT, changed)
     key = key_of(batch.number, seq)
     kind = int(entry.kind)
     crc = row_crc(key, id, entry.version, kind, batch.epoch, entry.created_at_us, entry.timestamp_us, entry.digest, entry.body)
@@ -87,6 +91,12 @@ def _update_refusal(connection: apsw.Connection, number: int, id: bytes | None, 
     if entry.version <= version:
         return _existing(connection, number, id, entry)
     return None if entry.version == version + 1 else Appended(Status.CONFLICT, seq_of(key))
+
+
+def _changed_since(connection: apsw.Connection, number: int, ids: Iterable[str], seq: int) -> int:
+    """The sequence number of a version later than `seq` of one of the ids; 0 if there is none."""
+    query = "SELECT key FROM entries WHERE namespace = ? AND id = ? AND key > ? LIMIT 1"
+    return next((seq_of(found[0][0]) for id in ids if (found := fetch(connection, query, (number, id.encode(), key_of(number, seq))))), 0)
 
 
 def _wipe(connection: apsw.Connection, number: int, id: bytes) -> None:

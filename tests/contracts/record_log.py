@@ -292,6 +292,15 @@ class RecordLogContract:
         assert [statuses(result) for result in log.commit(batches)] == [[("APPENDED", 1)], [("APPENDED", 2)], [("ERASED", 1)]]
         assert bodies(log, state) == [None, b'["a"]']
 
+    def test_an_erasure_up_to_a_sequence_number_spares_all_where_one_has_changed_since(self, log: RecordLog, state: NamespaceState) -> None:
+        append(log, state, add("a", "x"), add("b", "y"))
+        append(log, state, update("b", 1, "z"))
+        asked = forget("a", "b")
+        assert statuses(append(log, state, asked._replace(up_to_seq=2))) == [("CONFLICT", 3)]
+        assert bodies(log, state) == [b"x", b"y", b"z"]
+        assert statuses(append(log, state, asked._replace(up_to_seq=3))) == [("APPENDED", 4)]
+        assert bodies(log, state) == [None, None, None, b'["a", "b"]']
+
     # ---- the whole
 
     def test_what_was_acknowledged_is_there_after_reopening(self, tmp_path: Path, log: RecordLog, state: NamespaceState, clock: ManualClock) -> None:
