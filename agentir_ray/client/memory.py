@@ -216,7 +216,17 @@ class Memory:
             recency=recency, importance=importance, min_score=min_score, deadline_ms=deadline_ms, max_tokens=max_tokens, explain=explain,
             temporal=temporal,
         )  # fmt: skip
-        return self._read(lambda namespace: search(namespace, request, self._bm25, self._store.clock))
+        return self._read(lambda namespace: search(self._store, namespace, request, self._bm25))
+
+    def feedback(self, record_ids: Sequence[str], query_id: str) -> None:
+        """Say which records the search `query_id` was after, in its result or not: so the namespace learns how old what is asked for is, and which partitions may be left out.
+
+        Saved when this returns. Raises NotFoundError for a search that is not among the last ones of this process, and for records that are not there.
+        """
+        self._store.check()
+        observer = self._store.learning
+        ids = writing.check_ids(record_ids)
+        self._read(lambda namespace: observer.feedback(namespace, ids, check_name(query_id, "query_id")))
 
     def get(self, id: str) -> Record:
         """The newest version of a record, also when it has expired or was superseded. Raises NotFoundError."""

@@ -238,6 +238,8 @@ class Maintenance:
         seq = namespace.index.seq
         if has_erased(namespace):
             self._compactor.purge(namespace)
+        if namespace.recency.unsaved:
+            self._log.save_prior(namespace.number, namespace.epoch, namespace.recency.encode())
         if namespace.damaged:
             raise DamagedError(f"the index of namespace {namespace.name} is damaged or out of date; it is loaded anew")
         self._clean_until[namespace.number] = seq

@@ -13,7 +13,9 @@ from pathlib import Path
 
 from agentir_ray.analysis import Analyzer, get_analyzer
 from agentir_ray.engine.manifest import manifest_of
+from agentir_ray.engine.partitions import PartitionTable
 from agentir_ray.engine.prepare import Prepared, index_document
+from agentir_ray.engine.recency import Recency
 from agentir_ray.errors import DamagedError
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index, Located
@@ -21,6 +23,7 @@ from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.codec import decode_body, decode_id
 from agentir_ray.storage.protocol import Appended, Batch, Entry, EntryKind, NamespaceState, ReadableLog, Status
 from agentir_ray.temporal.partitions import PARTITION_WIDTH_US
+from agentir_ray.temporal.statistics import AgeStatistics
 
 
 class StaleSegmentError(DamagedError):
@@ -64,6 +67,16 @@ class Namespace:
     accounted_bytes: int = 0
     accounted_files: int = 0
     checked_ns: int = 0  # when a follower last asked the log for more
+    recency: Recency = field(default_factory=lambda: Recency(AgeStatistics()))
+    _table: PartitionTable | None = None
+
+    def partition_table(self, segments: tuple[Segment, ...]) -> PartitionTable:
+        """Of the segments of a snapshot."""
+        table = self._table
+        if table is None or table.segments is not segments or table.width_us != self.partition_width_us:
+            before = table if table is not None and table.width_us == self.partition_width_us else None
+            table = self._table = PartitionTable(segments, self.partition_width_us, before)
+        return table
 
     def apply(self, batch: WriteBatch, appended: Sequence[Appended]) -> None:
         """Make a committed batch searchable.

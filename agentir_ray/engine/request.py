@@ -31,7 +31,7 @@ class Request(NamedTuple):
     k: int
     offset: int
     mode: str
-    coverage: str
+    coverage: str | float
     visibility: Visibility
     expression: Expression
     priors: Priors
@@ -146,12 +146,12 @@ def _priors(recency: Recency | None, importance: float | None) -> Priors:
     return Priors(weight, tau_us, 0.0 if importance is None else _number(importance, "the weight of importance", positive=True))
 
 
-def _coverage(coverage: str | float) -> str:
+def _coverage(coverage: str | float) -> str | float:
     if isinstance(coverage, str) and coverage in ("exact", "auto"):
         return coverage
     if isinstance(coverage, bool) or not isinstance(coverage, int | float) or not 0.0 < coverage < 1.0:
         raise InvalidInputError(f"coverage is {shown(coverage)}; give 'exact', 'auto' or a probability between 0 and 1")
-    return str(float(coverage))
+    return float(coverage)
 
 
 def whole_number(value: object, name: str, least: int, most: int = MAX_WHOLE) -> int:

@@ -1,40 +1,39 @@
 """A search: the way of a query through a loaded namespace. No statement reaches the database.
 
-analyse the query -> snapshot (terms' statistics and places, under the one short lock) -> score -> top k -> read the hits' stored fields -> leave out what exceeds a token budget.
+analyse the query -> rank (`covering`: snapshot, score, top k), again where spilled segments had to be loaded -> read the hits' stored fields -> leave out what exceeds a token
+budget -> learn from it (`observing`).
 """
 
 from collections.abc import Callable
 
 import uuid_utils
 
-from agentir_ray.clock import Clock
+from agentir_ray.engine.covering import Ranked, coverage_of, rank
 from agentir_ray.engine.explain import explain
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.request import Request
+from agentir_ray.engine.store import Store
 from agentir_ray.lexical.index import Snapshot
-from agentir_ray.lexical.query import Bm25, parse_query, scoring
-from agentir_ray.lexical.search import TopK, top_k
+from agentir_ray.lexical.query import Bm25, Query, parse_query
 from agentir_ray.storage.codec import decode_body
-from agentir_ray.types import Coverage, Hit, Record, SearchResult
+from agentir_ray.types import Hit, Record, SearchResult
 
 BYTES_A_TOKEN = 4  # the usual estimate for language models' tokens; `max_tokens` is a budget, not a count
 
 
-def search(namespace: Namespace, request: Request, bm25: Bm25, clock: Clock) -> SearchResult:
+def search(store: Store, namespace: Namespace, request: Request, bm25: Bm25) -> SearchResult:
+    """The caller has acquired the namespace."""
+    clock = store.clock
     started = clock.monotonic_ns()
     query = parse_query(namespace.analyzer, request.query)
     analysed = clock.monotonic_ns()
-    snapshot = namespace.index.snapshot(query.terms, request.expression)
-    scores = scoring(query, snapshot.statistics, bm25)
-    expired: Callable[[], bool] | None = None
-    if request.deadline_ns is not None:
-        deadline = started + request.deadline_ns
-        expired = lambda: clock.monotonic_ns() > deadline  # noqa: E731
-    best = top_k(snapshot, scores, request.k + request.offset, request.visibility, request.expression, request.priors, request.min_score, expired)
+    deadline_ns = None if request.deadline_ns is None else started + request.deadline_ns
+    answer, why_left = _rank(store, namespace, query, request, bm25, deadline_ns)
+    snapshot, scores = answer.snapshot, answer.scoring
     ranked = clock.monotonic_ns()
     hits: list[Hit] = []
     tokens = 0
-    for found in best.found[request.offset :]:
+    for found in answer.best.found[request.offset :]:
         record = read_record(snapshot, found.part, found.doc, found.seq)
         if request.max_tokens is not None:
             needed = -(-len(record.text.encode()) // BYTES_A_TOKEN)
@@ -44,19 +43,31 @@ def search(namespace: Namespace, request: Request, bm25: Bm25, clock: Clock) -> 
         hits.append(Hit(record, found.score, explain(query, snapshot, scores, bm25, request, found, record) if request.explain else None))
     read = clock.monotonic_ns()
     timings = {"analyse": (analysed - started) / 1e3, "rank": (ranked - analysed) / 1e3, "read": (read - ranked) / 1e3, "total": (read - started) / 1e3}
-    return SearchResult(tuple(hits), _coverage(request, best), ("bm25",), timings, str(uuid_utils.uuid7()), request.time_range)
+    result = SearchResult(tuple(hits), coverage_of(answer, request, why_left), ("bm25",), timings, str(uuid_utils.uuid7()), request.time_range)
+    for found in answer.best.found[request.offset :]:
+        if found.part < len(snapshot.segments):
+            snapshot.segments[found.part].answers += 1.0
+    if store.observer is not None:
+        store.observer.searched(namespace, result.query_id, query, request, bm25, answer)
+    return result
+
+
+def _rank(store: Store, namespace: Namespace, query: Query, request: Request, bm25: Bm25, deadline_ns: int | None) -> tuple[Ranked, str]:
+    """The answer, and why spilled segments that it needs could not be loaded."""
+    expired: Callable[[], bool] | None = None
+    if deadline_ns is not None:
+        expired = lambda: store.clock.monotonic_ns() > deadline_ns  # noqa: E731
+    answer = rank(namespace, query, request, bm25, expired)
+    why_left = ""
+    while answer.missing and not why_left:
+        why_left = store.load_cold(namespace, answer.missing, deadline_ns)
+        before, answer = answer.missing, rank(namespace, query, request, bm25, expired)
+        if answer.missing and not why_left and not set(answer.missing).isdisjoint(before):
+            why_left = "they were spilled again at once: the memory budget is too small for what is asked"
+    return answer, why_left
 
 
 def read_record(snapshot: Snapshot, part: int, doc: int, seq: int) -> Record:
     segments = len(snapshot.segments)
     body = snapshot.segments[part].stored(doc) if part < segments else snapshot.buffers[part - segments].stored(doc)
     return decode_body(body, seq)
-
-
-def _coverage(request: Request, best: TopK) -> Coverage:
-    if best.not_searched:
-        return Coverage(request.coverage, best.searched, best.skipped_by_bound, best.not_searched, mass=None, exact=False, reason="the deadline cut the search short")
-    reason = "everything was searched, or skipped because it could not reach the answer"
-    if request.coverage not in ("exact", "auto"):
-        reason = f"{reason}; no recency prior is supported by observations yet"
-    return Coverage(request.coverage, best.searched, best.skipped_by_bound, reason=reason)

@@ -15,16 +15,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+
 from agentir_ray.analysis import DEFAULT_ANALYZER
 from agentir_ray.clock import Clock
 from agentir_ray.engine.compaction import Compactor, has_damaged_segment, has_erased
 from agentir_ray.engine.maintenance import Maintenance
 from agentir_ray.engine.manifest import Manifest
 from agentir_ray.engine.namespace import Namespace, WriteBatch, load
+from agentir_ray.engine.observing import Observer
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
+from agentir_ray.engine.recency import Recency
 from agentir_ray.engine.residents import Residents, default_max_files
 from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError, ReadOnlyError, StorageFullError, StoreClosedError
 from agentir_ray.lexical.cache import SegmentCache
+from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.files import SYSTEM_FILES, FileOps, make_folder, remove
 from agentir_ray.storage.filesystem import check_local, check_writable
 from agentir_ray.storage.fork import ForkGuard
@@ -34,6 +39,7 @@ from agentir_ray.storage.protocol import Batch, CommitResult, EntryKind, Namespa
 from agentir_ray.storage.sqlite_log import SqliteLog
 from agentir_ray.storage.sqlite_reader import SqliteReader
 from agentir_ray.storage.unreadable import UnreadableLog
+from agentir_ray.temporal.statistics import AgeStatistics
 
 DATABASE = "log.sqlite3"
 SEGMENTS = "segments"
@@ -60,13 +66,14 @@ class Store:
         background: bool = True,
         limits: Limits = DEFAULT_LIMITS,
         max_files: int | None = None,
+        seed: int | None = None,
         vfs: str | None = None,
         files: FileOps = SYSTEM_FILES,
     ) -> None:
         """A new store's folder is its user's alone (mode 0700): what its files may be read by does not depend on the umask.
 
         `background=False` leaves sealing and merging to the writers (tests, one-shot commands). `max_files` bounds the segment files that idle namespaces keep open (default: a
-        quarter of those that this process may open). `vfs` and `files` are for tests that cut the power.
+        quarter of those that this process may open). `seed` chooses the searches to learn from (default: anew each time). `vfs` and `files` are for tests that cut the power.
         """
         self.path = path
         self.clock = clock
@@ -82,6 +89,7 @@ class Store:
         self._checkpoint_at = limits.checkpoint_pages
         self._keeping_files = 0
         self._discarded: list[Path] = []
+        self.observer: Observer | None = None  # a reader has nowhere to keep what it would learn
 
         if path.exists() and not path.is_dir():
             raise InvalidInputError(f"{path} is a file; a store is a folder")
@@ -113,6 +121,7 @@ class Store:
                 self._committer = GroupCommitter(self._writer, self._apply, self._missed)
                 self.maintenance = Maintenance(self._writer, self.compactor, self.acquire, self.release, lambda: not self._discarded, background, limits)
                 self._clean()
+                self.observer = Observer(np.random.default_rng(seed), self._residents.pin, self.release, self._save_prior, self.load_cold, background)
                 unpurged = self._writer.unpurged()
                 self.maintenance.owe(unpurged)
             except BaseException:
@@ -173,6 +182,11 @@ class Store:
             self._residents.clear()
             self.log.close()
         elif self._store_lock.held:
+            if self.observer is not None:
+                self.observer.stop()
+                for namespace in self._residents.loaded():
+                    if namespace.recency.unsaved:
+                        self._save_prior(namespace)
             self.maintenance.stop()  # when an interrupt ends the wait, its thread may still write: the lock is kept, and whoever calls again finishes
             self._residents.clear()
             try:
@@ -229,7 +243,21 @@ class Store:
         else:
             state = self._writer.claim(name)
         rebuild = before is not None and before.damaged and has_damaged_segment(before)
-        return self.compactor.open(state, self.folder(state.number), analyzer, rebuild)
+        namespace = self.compactor.open(state, self.folder(state.number), analyzer, rebuild)
+        namespace.recency = self._recency(namespace)
+        return namespace
+
+    def _recency(self, namespace: Namespace) -> Recency:
+        """What was learnt of the namespace, as far as it can be read: it only costs time to learn it again."""
+        saved = self.log.prior(namespace.number)
+        try:
+            return Recency(AgeStatistics.decode(saved) if saved else AgeStatistics())
+        except ValueError as error:
+            logger.warning("what was learnt of namespace %s cannot be read, and is learnt anew: %s", namespace.name, error)
+            return Recency(AgeStatistics())
+
+    def _save_prior(self, namespace: Namespace) -> None:
+        self.writer.save_prior(namespace.number, namespace.epoch, namespace.recency.encode())
 
     def _follow(self, name: str) -> Namespace:
         for attempt in range(RELOADS):
@@ -239,6 +267,7 @@ class Store:
             try:
                 namespace = load(self.log, state, self.folder(state.number), self.cache, DEFAULT_ANALYZER)
                 namespace.checked_ns = self.clock.monotonic_ns()
+                namespace.recency = self._recency(namespace)
                 return namespace
             except DamagedError:
                 # The writer may have merged the files away since we read the manifest; then there is a newer one.
@@ -267,6 +296,17 @@ class Store:
             raise error
         logger.warning("%s; rebuilding namespace %s from the log", error, namespace.name)
         namespace.damaged = True
+
+    @property
+    def learning(self) -> Observer:
+        """What learns from searches. Raises ReadOnlyError on a store that was opened to read."""
+        self.writer  # noqa: B018
+        assert self.observer is not None
+        return self.observer
+
+    def load_cold(self, namespace: Namespace, segments: Sequence[Segment], deadline_ns: int | None) -> str:
+        """Bring spilled segments back, until the deadline (of the clock's `monotonic_ns`) or for as long as is bearable; why it was not done, empty if it was."""
+        return "the store was opened without the spill target that holds them"
 
     def memory_bytes(self) -> int:
         return self._residents.memory_bytes + self.cache.held_bytes

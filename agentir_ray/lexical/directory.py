@@ -35,11 +35,16 @@ class Directory:
         return np.stack([segment.row for segment in self.segments]) if self.segments else np.empty((0, WIDTH), np.int64)
 
     @cached_property
+    def cold(self) -> Array:
+        """bool (segments): whose postings are not here."""
+        return np.array([segment.cold for segment in self.segments], bool)
+
+    @cached_property
     def newest_first(self) -> Array:
-        """The segments by their newest document, the newest first."""
-        if len(self.segments) < 2:
-            return np.arange(len(self.segments))
-        return np.argsort([-segment.span_us[1] for segment in self.segments], kind="stable").astype(np.int64)
+        """The segments that can be searched by their newest document, the newest first."""
+        here = np.flatnonzero(~self.cold)
+        newest = np.array([self.segments[i].span_us[1] for i in here.tolist()], np.int64)
+        return here[np.argsort(-newest, kind="stable")].astype(np.int64)
 
     def look_up(self, terms: Sequence[str]) -> tuple[Array, list[int]]:
         """Per term its ordinals in the segments (int64 (terms, segments), -1: not there), and its document frequency in all of them."""

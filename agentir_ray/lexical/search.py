@@ -1,6 +1,7 @@
 """Top k of a snapshot: newest parts first, each under the threshold already reached.
 
-Exact: equal to scoring every document (see `kernels.topk`). A segment whose bound lies strictly below the threshold is skipped and counted; what a deadline cuts is counted too.
+Exact: equal to scoring every document (see `kernels.topk`). A segment whose bound lies strictly below the threshold is skipped and named; what a deadline cuts is named, too, and
+so are cold segments, which cannot be searched.
 """
 
 import threading
@@ -46,14 +47,16 @@ class Found(NamedTuple):
 
 
 class TopK(NamedTuple):
-    """The answer, best first: score float64, seq int64, and ref int64 = part << 32 | document, one each a document; and how many parts were searched, or not."""
+    """The answer, best first: score float64, seq int64, and ref int64 = part << 32 | document, one each a document.
+
+    Bool (segments): `skipped` could not reach the answer, `left` were not searched, because the time was up or because they are cold. Buffers always are.
+    """
 
     score: Array
     seq: Array
     ref: Array
-    searched: int
-    skipped_by_bound: int
-    not_searched: int
+    skipped: Array
+    left: Array
 
     @property
     def found(self) -> list[Found]:
@@ -79,29 +82,25 @@ def top_k(
     min_score: float = -np.inf,
     expired: Callable[[], bool] | None = None,
 ) -> TopK:
-    """The k best visible documents, best first, equal scores newer first; k >= 1. `expired` is asked before each part whether the time is up."""
+    """The k best visible documents, best first, equal scores newer first; k >= 1. `expired` is asked before each segment whether the time is up."""
     heap = np.empty(k, np.float64), np.empty(k, np.int64), np.empty(k, np.int64)
     query = scoring_arguments(scoring, priors, visibility, min_score)
     times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
     segments = len(snapshot.segments)
     size = search_buffers(snapshot, None, query, visibility, 0, heap)
-    searched, not_searched = len(snapshot.buffers), 0
-    skipped = np.zeros(segments, np.int64)
-    if segments:
+    skipped, left = np.zeros(segments, np.int64), snapshot.cold.copy()
+    if len(snapshot.newest_first):
         kernel = _search_long if sum(snapshot.statistics.df) > LONG_POSTINGS else topk.search
         look = None
         order = snapshot.newest_first
-        for part in (order,) if expired is None else (order[i : i + 1] for i in range(segments)):
+        for part in (order,) if expired is None else (order[i : i + 1] for i in range(len(order))):
             if expired is not None and expired():
-                not_searched += len(part)
+                left[part] = True
                 continue
             look = look or look_at(snapshot, visibility, expression)
             arguments: tuple[Any, ...] = look.rows, part, snapshot.ordinals, *query, *times, size, *heap, skipped, *scratch()
             size = kernel(*arguments)
-            searched += len(part)
-    score, seq, ref = best_first(size, *heap)
-    passed_over = int(skipped.sum()) if segments > 1 else 0
-    return TopK(score, seq, ref, searched - passed_over, passed_over, not_searched)
+    return TopK(*best_first(size, *heap), skipped.astype(bool), left)
 
 
 def best_first(size: int, score: Array, seq: Array, ref: Array) -> tuple[Array, Array, Array]:

@@ -20,6 +20,7 @@ from agentir_ray.lexical.filters import EVERYTHING, Expression
 from agentir_ray.lexical.index import Index, Snapshot
 from agentir_ray.lexical.query import Bm25, Priors, Query, Scoring, inverse_document_frequencies
 from agentir_ray.lexical.search import Found, TopK, Visibility, look_at, scoring_arguments, scratch, search_buffers
+from agentir_ray.lexical.segment import ColdSegmentError
 
 Array = npt.NDArray[Any]
 MAX_K = 10_000
@@ -44,8 +45,8 @@ class TopKMany(NamedTuple):
     def of(self, query: int) -> TopK:
         """The answer of one query. Segments that were skipped by their bound are counted as searched."""
         size = self.size[query]
-        parts = len(self.snapshot.segments) + len(self.snapshot.buffers)
-        return TopK(self.score[query, :size], self.seq[query, :size], self.ref[query, :size], parts, 0, 0)
+        none = np.zeros(len(self.snapshot.segments), bool)
+        return TopK(self.score[query, :size], self.seq[query, :size], self.ref[query, :size], none, none)
 
     def found(self, query: int) -> list[Found]:
         return self.of(query).found
@@ -81,6 +82,8 @@ def top_k_many(
     terms = list(itertools.chain.from_iterable([query.terms for query in queries]))
     distinct = dict(zip(dict.fromkeys(terms), itertools.count(), strict=False))
     snapshot = index.snapshot(tuple(distinct), expression)
+    if snapshot.cold.any():
+        raise ColdSegmentError(*[segment for segment in snapshot.segments if segment.cold])
     batch = _prepare(snapshot, queries, terms, distinct, bm25)
     documents = sum(segment.documents for segment in snapshot.segments) + sum(view.documents for view in snapshot.buffers)
     shape = len(queries), max(1, min(k, documents))

@@ -114,7 +114,7 @@ def test_priors() -> None:
 
 
 def test_coverage_may_be_a_probability() -> None:
-    assert request(coverage=0.95).coverage == "0.95"
+    assert request(coverage=0.95).coverage == 0.95
     assert request(coverage="exact").coverage == "exact"
 
 

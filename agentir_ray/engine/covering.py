@@ -1,0 +1,167 @@
+"""Which partitions a search reads, and what its answer covers (DESIGN 5).
+
+`exact` and `auto` read everything that is here; a probability reads the newest partitions that hold an answer with it, if the namespace's prior is supported. Fewer hits than were
+asked for widen it, an explicit range of time says all there is to say. Spilled segments are left for later: `missing` names those that could still change the answer, and whoever
+can load them asks again. It knows no store and loads nothing itself.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agentir_ray.engine.namespace import Namespace
+from agentir_ray.engine.partitions import PartitionTable
+from agentir_ray.engine.request import Request
+from agentir_ray.lexical.asking import bounds
+from agentir_ray.lexical.index import Snapshot
+from agentir_ray.lexical.query import Bm25, Query, Scoring, scoring
+from agentir_ray.lexical.search import TopK, Visibility, top_k
+from agentir_ray.lexical.segment import Segment
+from agentir_ray.temporal.partitions import Partitions
+from agentir_ray.temporal.prior import Decision
+from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Coverage, to_datetime
+
+AUTO_EPS = 0.01  # of the answers, at most, may lie in spilled partitions that `auto` leaves where they are
+WIDEN = 2
+
+Bools = npt.NDArray[np.bool_]
+
+
+class Asked(NamedTuple):
+    """What feedback needs to know of a search: the partitions there were, how many of the newest were searched (0: it was about a range of time), and whether that was all."""
+
+    partitions: Partitions
+    horizon: int
+    complete: bool
+
+
+class Ranked(NamedTuple):
+    """A search's best documents, and what of the namespace they are the best of.
+
+    The `hottest` newest of `partitions` were asked for, all of them if it is their number. `left` (bool, segments): what was not searched though it could have changed the
+    answer; the segments of `missing` among them are worth loading. `decision` is the prior's, where one was asked for.
+    """
+
+    snapshot: Snapshot
+    scoring: Scoring
+    best: TopK
+    table: PartitionTable
+    partitions: Partitions
+    hottest: int
+    left: Bools
+    missing: tuple[Segment, ...]
+    decision: Decision | None
+    ranged: bool
+
+    @property
+    def complete(self) -> bool:
+        return self.hottest == self.partitions.total and not self.left.any()
+
+    @property
+    def asked(self) -> Asked:
+        """What feedback on this search needs to know: of the partitions that were searched without a gap, the newest, how many they are."""
+        horizon = 0 if self.ranged else self.hottest
+        if self.left.any():
+            _, gaps = self.table.apart(self.left, self.left, ())
+            horizon = min(horizon, self.partitions.total - int(np.searchsorted(self.partitions.buckets, gaps[-1], "right")))
+        return Asked(self.partitions, horizon, self.complete)
+
+
+def rank(namespace: Namespace, query: Query, request: Request, bm25: Bm25, expired: Callable[[], bool] | None) -> Ranked:
+    """The best of what is here."""
+    snapshot = namespace.index.snapshot(query.terms, request.expression)
+    scores = scoring(query, snapshot.statistics, bm25)
+    table = namespace.partition_table(snapshot.segments)
+    visibility, wanted = request.visibility, request.k + request.offset
+    partitions = table.at(snapshot.buffers, visibility.as_of_us)
+    hottest, decision = partitions.total, None
+    ranged = has_range(visibility)
+    if ranged:
+        partitions = _within(partitions, visibility)
+        hottest = partitions.total
+    elif isinstance(request.coverage, float):
+        decision = namespace.recency.decide(partitions.total, 1.0 - request.coverage)
+        hottest = min(hottest, decision.partitions)
+    while True:
+        narrowed = visibility if hottest == partitions.total else visibility._replace(since_us=partitions.since_us(hottest))
+        best = top_k(snapshot, scores, wanted, narrowed, request.expression, request.priors, request.min_score, expired)
+        if len(best.score) == wanted or hottest == partitions.total:
+            break
+        hottest = min(WIDEN * hottest, partitions.total)
+    left = best.left
+    missing: tuple[Segment, ...] = ()
+    if left.any():
+        left = _could_matter(snapshot, scores, request, narrowed, best, wanted)
+        here = left & snapshot.cold
+        if here.any():
+            if request.coverage == "auto" and not ranged:
+                decision = namespace.recency.decide(partitions.total, AUTO_EPS)
+                here &= _newer(snapshot, partitions, decision.partitions)
+            missing = tuple([snapshot.segments[i] for i in np.flatnonzero(here).tolist()])
+    return Ranked(snapshot, scores, best, table, partitions, hottest, left, missing, decision, ranged)
+
+
+def has_range(visibility: Visibility) -> bool:
+    return visibility.since_us != MIN_TIME_US or visibility.until_us != MAX_TIME_US
+
+
+def _within(partitions: Partitions, visibility: Visibility) -> Partitions:
+    low, high = visibility.since_us // partitions.width_us, visibility.until_us // partitions.width_us
+    buckets = partitions.buckets
+    return Partitions(buckets[np.searchsorted(buckets, low) : np.searchsorted(buckets, high, "right")], partitions.width_us)
+
+
+def _could_matter(snapshot: Snapshot, scores: Scoring, request: Request, visibility: Visibility, best: TopK, wanted: int) -> Bools:
+    """Those of the segments left out that could reach the answer."""
+    reach = bounds(snapshot, scores, visibility, request.priors)
+    threshold = float(best.score[-1]) if len(best.score) == wanted else -np.inf
+    could: Bools = best.left & (reach > -np.inf) & (reach >= max(threshold, request.min_score))
+    return could
+
+
+def _newer(snapshot: Snapshot, partitions: Partitions, hottest: int) -> Bools:
+    """Which segments hold something of the `hottest` newest partitions, or of what is newer still."""
+    if hottest == partitions.total:
+        return np.ones(len(snapshot.segments), bool)
+    since_us = partitions.since_us(hottest)
+    return np.array([segment.span_us[1] >= since_us for segment in snapshot.segments], bool)
+
+
+def coverage_of(ranked: Ranked, request: Request, why_left: str) -> Coverage:
+    """What the answer says of itself; `why_left` tells why spilled segments could not be loaded, empty if nobody tried."""
+    best, table, decision = ranked.best, ranked.table, ranked.decision
+    mode, count = str(request.coverage), ranked.partitions.total
+    asked_for = ranked.partitions.buckets[count - ranked.hottest :]
+    passed_over = best.skipped | (best.left & ~ranked.left)
+    skipped, left = 0, asked_for[:0]
+    if len(asked_for) and (passed_over.any() or ranked.left.any()):
+        alone, some_left = table.apart(passed_over, ranked.left, ranked.snapshot.buffers)
+        left = some_left[(some_left >= asked_for[0]) & (some_left <= asked_for[-1])]
+        skipped = int(((alone >= asked_for[0]) & (alone <= asked_for[-1])).sum())
+    not_searched = count - ranked.hottest + len(left)
+    read = len(asked_for) - len(left) - skipped
+    if ranked.complete:
+        reason = "everything was searched, or skipped because it could not reach the answer"
+        if isinstance(request.coverage, float) and decision is None:
+            reason = f"{reason}; the range of time says what is asked for"
+        elif decision is not None and not decision.supported:
+            reason = f"{reason}; no recency prior is supported: {decision.reason}"
+        return Coverage(mode, read, skipped, reason=reason)
+    if not len(left):
+        assert decision is not None
+        mass = max(decision.mass, 0.0)
+        return Coverage(mode, read, skipped, not_searched, mass, False, f"the {ranked.hottest} newest of {count} partitions hold an answer with this probability")
+    cut = bool((ranked.left & ~ranked.snapshot.cold).any())
+    promised = decision is not None and decision.supported and not cut and not ranked.missing
+    reason = "the deadline cut the search short" if cut else f"{len(left)} partitions from {_day(left[0], table)} on, the newest of {_day(left[-1], table)}, are spilled"
+    if why_left:
+        reason = f"{reason} and could not be loaded: {why_left}"
+    elif promised:
+        reason = f"{reason}, and older than what holds an answer with probability {1.0 - AUTO_EPS}"
+    return Coverage(mode, read, skipped, not_searched, decision.mass if promised and decision is not None else None, False, reason)
+
+
+def _day(bucket: int, table: PartitionTable) -> str:
+    return to_datetime(int(bucket) * table.width_us).date().isoformat()

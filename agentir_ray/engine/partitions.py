@@ -1,0 +1,63 @@
+"""Which time partitions the parts of a namespace's index hold: made once for a list of segments, and followed for the growing buffers."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agentir_ray.lexical.buffer import BufferView
+from agentir_ray.lexical.segment import Segment
+from agentir_ray.temporal.partitions import Partitions, partitions_of
+
+Array = npt.NDArray[Any]
+
+
+class _Followed(NamedTuple):
+    """The buckets of a buffer's first `documents` documents."""
+
+    documents: int
+    buckets: frozenset[int]
+
+
+class PartitionTable:
+    """`buckets` int64 (P) ascending: the partitions that `segments` hold; `holds` bool (P, segments): which of them have documents of which."""
+
+    def __init__(self, segments: tuple[Segment, ...], width_us: int, before: "PartitionTable | None" = None) -> None:
+        """What `before`, of the same width, knows of the same segments is taken over: their timestamps are read once."""
+        self.segments = segments
+        self.width_us = width_us
+        known: dict[Segment, Array] = {} if before is None else before._of_segment
+        self._of_segment: dict[Segment, Array] = {segment: known[segment] if segment in known else partitions_of(segment.array("timestamp"), width_us)[0] for segment in segments}
+        self.buckets: Array = np.unique(np.concatenate([*self._of_segment.values(), np.empty(0, np.int64)]))
+        holds = np.zeros((len(self.buckets), len(segments)), bool)
+        for i, segment in enumerate(segments):
+            holds[np.searchsorted(self.buckets, self._of_segment[segment]), i] = True
+        self.holds: Array = holds
+        self._known = frozenset(self.buckets.tolist())
+        self._followed: dict[int, _Followed] = {}  # by a buffer's first sequence number
+
+    def at(self, views: Sequence[BufferView], as_of_us: int) -> Partitions:
+        """The partitions that are not empty at or before `as_of_us`, those of the buffers included."""
+        buckets = self.buckets
+        for view in views:
+            beyond = self._in_buffer(view) - self._known
+            if beyond:
+                buckets = np.union1d(buckets, list(beyond))
+        return Partitions(buckets[: np.searchsorted(buckets, as_of_us // self.width_us, "right")], self.width_us)
+
+    def _in_buffer(self, view: BufferView) -> frozenset[int]:
+        key = int(view.seq[0])
+        seen = self._followed.get(key, _Followed(0, frozenset()))
+        if seen.documents < view.documents:
+            found = np.unique(view.timestamp[seen.documents : view.documents] // self.width_us).tolist()
+            seen = self._followed[key] = _Followed(view.documents, seen.buckets.union(found))
+        return seen.buckets
+
+    def apart(self, passed_over: Array, left: Array, views: Sequence[BufferView]) -> tuple[Array, Array]:
+        """Of segments (bool), some passed over and some left out: the buckets all of whose documents lie in the former, and those of which some lie in the latter."""
+        some_left = (self.holds & left).any(axis=1)
+        alone: Array = ~(self.holds & ~passed_over).any(axis=1)
+        for view in views:
+            alone[np.isin(self.buckets, list(self._in_buffer(view)))] = False
+        return self.buckets[alone], self.buckets[some_left]

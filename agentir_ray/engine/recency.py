@@ -1,0 +1,53 @@
+"""What a namespace's answers have told of the ages of what is asked for, and what that allows: its prior in use.
+
+Decisions are kept until there is another observation, so that a search only looks one up. It knows no clock and no log: who owns the namespace saves `encode()`.
+"""
+
+import threading
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from agentir_ray.temporal.prior import AgeStatistics, Decision, decide
+
+KEPT_DECISIONS = 8  # numbers of partitions and shares that are asked for in turn
+
+
+class Observation(NamedTuple):
+    """An answer of this age was found in a search of `horizon` partitions; `complete` if these were all."""
+
+    age: int
+    horizon: int
+    complete: bool
+
+
+class Recency:
+    """Shared by the threads that use the namespace. `unsaved` counts the observations since it was last encoded."""
+
+    def __init__(self, statistics: AgeStatistics) -> None:
+        self.unsaved = 0
+        self._statistics = statistics
+        self._lock = threading.Lock()
+        self._decisions: dict[tuple[int, float], Decision] = {}
+
+    def decide(self, partitions: int, eps: float) -> Decision:
+        """How many of the newest partitions hold an answer with probability 1 - eps."""
+        decision = self._decisions.get((partitions, eps))
+        if decision is None:
+            with self._lock:
+                if len(self._decisions) >= KEPT_DECISIONS:
+                    self._decisions = {}
+                decision = self._decisions[partitions, eps] = decide(self._statistics, partitions, eps)
+        return decision
+
+    def observe(self, observations: Iterable[Observation]) -> None:
+        """Decisions that were asked for are made anew here, a millisecond each, and not by the next search."""
+        with self._lock:
+            for observation in observations:
+                self._statistics.observe(*observation)
+                self.unsaved += 1
+            self._decisions = {key: decide(self._statistics, *key) for key in self._decisions}
+
+    def encode(self) -> bytes:
+        with self._lock:
+            self.unsaved = 0
+            return self._statistics.encode()
