@@ -16,6 +16,7 @@ from agentir_ray.errors import InvalidFilterError, InvalidInputError, NotFoundEr
 _NAMED = 8  # namespaces in a message
 
 Store = Annotated[Path | None, typer.Option("--store", envvar="AGENTIR_STORE", help="The store's folder (default: the user's data directory).", show_default=False)]
+SPILL_VARIABLE = "AGENTIR_SPILL"  # the folder or URL that the store spills to, the same for all commands: so no option of each
 Namespace = Annotated[str, typer.Option("--namespace", "-n", envvar="AGENTIR_NAMESPACE", help="Whose memory, e.g. acme/alice.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Where = Annotated[str | None, typer.Option("--where", help='A filter in JSON, e.g. \'{"session": {"eq": "s12"}}\'.')]
@@ -32,14 +33,14 @@ def default_store() -> Path:
 
 @contextmanager
 def opened(store: Path | None, namespace: str, *, write: bool = False, create: bool = False) -> Iterator[Memory]:
-    """The store, for reading unless told otherwise: any number of readers may be there beside the one writer.
+    """The store, for reading unless told otherwise: any number of readers may be there beside the one writer. AGENTIR_SPILL says where it spills to.
 
     When a namespace is not found, the error names those that are: below it, or else in the store.
     """
     path = store or default_store()
     if create:
         path.parent.mkdir(parents=True, exist_ok=True)
-    with Memory.open(os.fspath(path), namespace=namespace, read_only=not write, create=create) as memory:
+    with Memory.open(os.fspath(path), namespace=namespace, read_only=not write, create=create, spill=os.environ.get(SPILL_VARIABLE) or None) as memory:
         try:
             yield memory
         except NotFoundError as error:

@@ -19,10 +19,11 @@ from agentir_ray.engine.reading import get_record
 from agentir_ray.engine.request import Recency, check_bm25, expression_of, make_request, visibility_of, whole_number
 from agentir_ray.engine.searching import search
 from agentir_ray.engine.store import MEMORY_BUDGET_BYTES, Durability, Store
-from agentir_ray.errors import AgentIRError, DamagedError, InvalidInputError, NotFoundError
+from agentir_ray.errors import AgentIRError, DamagedError, InvalidInputError, NotFoundError, SpilledError
 from agentir_ray.lexical.filters import EVERYTHING
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.lexical.query import Bm25
+from agentir_ray.lexical.segment import ColdSegmentError
 from agentir_ray.types import ForgetReceipt, Page, Problem, Record, SearchResult, Time
 
 PURGE_WAIT_S = 60.0
@@ -54,12 +55,16 @@ class Memory:
         clock: Clock | None = None,
         background: bool = True,
         limits: Limits = DEFAULT_LIMITS,
+        spill: str | os.PathLike[str] | None = None,
     ) -> Self:
         """Open, or create, the store in the folder `path`.
 
         One process at a time opens a store for writing; any number may open it `read_only` and follow within a second. `analyzer` (default: the namespace's own, "multilingual"
         for a new one) rebuilds the index when it differs from the namespace's. `durability="process"` skips the sync of each commit: a power cut may lose the last records, a
         crash of the process does not. `background=False` leaves sealing and merging to the calls that write, and `limits` says when these are due.
+
+        `spill` is a folder, or a URL that fsspec opens (s3://bucket/prefix; `pip install 'agentir-ray[spill]'`), for the oldest postings and texts that do not fit into the memory
+        budget. They are loaded when a search needs them; the store is to be opened with the same `spill` from then on.
 
         Raises StoreLockedError, ReadOnlyError, UnsupportedFileSystemError, DamagedError, FormatError, NotFoundError.
         """
@@ -72,7 +77,7 @@ class Memory:
         bm25 = check_bm25(bm25)
         store = Store(
             _path(path), clock=clock or SystemClock(), read_only=read_only, create=create, durability=durability, memory_budget_bytes=memory_budget_bytes, background=background,
-            limits=limits,
+            limits=limits, spill=None if spill is None else check_spill(spill),
         )  # fmt: skip
         return cls(store, namespace, analyzer, bm25, owns_store=True)
 
@@ -288,7 +293,7 @@ class Memory:
         return None if self._store.read_only else self._analyzer
 
     def _read(self, work: Callable[[Namespace], T]) -> T:
-        """Run `work` on the loaded namespace; a segment found damaged is rebuilt from the log, and the work done again."""
+        """Run `work` on the loaded namespace; a segment found damaged is rebuilt from the log, a cold one loaded, and the work done again."""
         store = self._store
         namespace = store.acquire(self.namespace, analyzer=self._wanted)
         try:
@@ -297,12 +302,24 @@ class Memory:
                     f"namespace {self.namespace!r} is indexed by the analyzer {namespace.analyzer.name}; open it for writing with analyzer={self._analyzer!r} to rebuild it"
                 )
             return work(namespace)
+        except ColdSegmentError as error:
+            reason = store.load_cold(namespace, error.segments, None)
+            if reason:
+                raise SpilledError(f"{reason}; nothing is lost: see that the target answers, and call again") from error
         except DamagedError as error:
             store.report_damage(namespace, error)
         finally:
             store.release(namespace)
         with store.namespace(self.namespace) as namespace:
             return work(namespace)
+
+
+def check_spill(spill: object) -> str:
+    place = os.fspath(spill) if isinstance(spill, str | os.PathLike) else spill
+    if not isinstance(place, str):
+        raise InvalidInputError(f"spill is {shown(spill)}; give a folder's path or a URL")
+    check_encodable(place, "spill")
+    return place
 
 
 def _path(path: object) -> Path:

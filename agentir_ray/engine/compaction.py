@@ -1,4 +1,4 @@
-"""Rewriting a namespace's files: sealing, merging, purging, rebuilding.
+"""Rewriting a namespace's files: sealing, merging, purging, rebuilding, and leaving the remainder of what was spilled.
 
 One pattern: build a draft without any lock, write its file durably, swap the manifest, then put the segment in the place of what it was built from, and only then remove the
 replaced files. A crash between any two steps leaves either the old manifest with its files, or the new one with its own (F05); files that no manifest names are
@@ -18,7 +18,7 @@ import numpy as np
 
 from agentir_ray.analysis import ANALYZERS, DEFAULT_ANALYZER, Analyzer, get_analyzer
 from agentir_ray.engine.manifest import Manifest, SegmentEntry, manifest_of
-from agentir_ray.engine.namespace import Namespace, map_segments, replay
+from agentir_ray.engine.namespace import Namespace, bodies, map_segments, replay
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Extent, Limits, choose_cuts, choose_merge, choose_rewrite, closed
 from agentir_ray.engine.replaying import EntriesAhead
 from agentir_ray.errors import AgentIRError, ConflictError, DamagedError, StorageFullError, UnknownOutcomeError
@@ -32,7 +32,8 @@ from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.sections import Array, encode_sections
+from agentir_ray.lexical.spilled import remainder_sections
+from agentir_ray.sections import Array, SectionFile, encode_sections
 from agentir_ray.storage.codec import decode_id
 from agentir_ray.storage.files import SYSTEM_FILES, FileOps, clean_temporary, make_folder, write_file
 from agentir_ray.storage.protocol import NamespaceState, RecordLog
@@ -43,15 +44,24 @@ logger = logging.getLogger("agentir_ray")
 
 
 class Compactor:
-    """Rewrites the files of any namespace of a store. `discard` is given the paths that no manifest names any more.
+    """Rewrites the files of any namespace of a store. `discard` is given the paths, and `discard_spilled` the objects, that no manifest names any more (None: to be looked for).
 
     A namespace that is marked damaged is left alone: its index may lack what was committed, and what is written would say otherwise. It is to be loaded anew.
     """
 
-    def __init__(self, log: RecordLog, cache: SegmentCache, discard: Callable[[Sequence[Path]], None], files: FileOps = SYSTEM_FILES, limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        log: RecordLog,
+        cache: SegmentCache,
+        discard: Callable[[Sequence[Path]], None],
+        discard_spilled: Callable[[Sequence[str] | None], None],
+        files: FileOps = SYSTEM_FILES,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
         self._log = log
         self._cache = cache
         self._discard = discard
+        self._discard_spilled = discard_spilled
         self._files = files
         self._limits = limits
 
@@ -78,9 +88,9 @@ class Compactor:
             segments = namespace.index.segments
             extents = [Extent(segment.documents, segment.span_us[1] // namespace.partition_width_us) for segment in segments]
             newest = max((extent.newest for extent in extents), default=0)
-            growing = [i for i, extent in enumerate(extents) if not closed(extent, newest, self._limits)]
+            growing = [i for i, extent in enumerate(extents) if not segments[i].cold and not closed(extent, newest, self._limits)]
             chosen = [growing[i] for i in choose_merge([segments[i].documents for i in growing], self._limits.seal_at)] or choose_rewrite(
-                [(segment.documents, len(segment.overlay.since_written())) for segment in segments]
+                [(segment.documents, 0 if segment.cold else len(segment.overlay.since_written())) for segment in segments]
             )
             if not chosen or namespace.damaged:
                 return False
@@ -88,7 +98,7 @@ class Compactor:
             return True
 
     def purge(self, namespace: Namespace) -> None:
-        """Rewrite every segment that still holds erased documents. The buffer holds none in any file."""
+        """Rewrite every segment that still holds erased documents. The buffer holds none in any file; the texts of a cold segment come from the log."""
         with namespace.maintenance:
             for segment in namespace.index.segments:
                 if len(segment.overlay.erased()) and not namespace.damaged:
@@ -103,14 +113,38 @@ class Compactor:
     def _replace(
         self, namespace: Namespace, sources: Sequence[Segment | Buffer], draft: Draft, applied_seq: int, build: Callable[[Draft], dict[str, Array]] = build_sections
     ) -> None:
-        """An interrupt on the way, or a manifest that is newer than ours because an earlier interrupt kept its success from us, leaves the namespace marked damaged."""
         segments = self._write(namespace, draft, build)
+        if self._swap(namespace, sources, segments, applied_seq):
+            for part in sources:
+                if isinstance(part, Segment):
+                    part.release()
+                    if part.spilled:
+                        self._discard_spilled([part.spilled])
+
+    def leave_remainder(self, namespace: Namespace, segment: Segment, spilled: str) -> bool:
+        """Leave of a segment only the remainder, now that the object `spilled` holds the rest. False when the segment is not there any more."""
+        with namespace.maintenance:
+            if namespace.damaged or segment not in namespace.index.segments:
+                return False
+            path = self._new_path(namespace)
+            write_file(str(path), encode_sections(remainder_sections(segment)), self._files)
+            cold = segment.over(SectionFile(path), spilled=spilled)
+            cold.body_of = bodies(self._log, namespace.number)
+            cold.touch()
+            return self._swap(namespace, [segment], [cold], namespace.applied_seq, exchange=True)
+
+    def _swap(self, namespace: Namespace, sources: Sequence[Segment | Buffer], segments: list[Segment], applied_seq: int, exchange: bool = False) -> bool:
+        """Swap the manifest and then the parts; with `exchange` a segment for itself over other bytes. False, the namespace marked damaged, when another manifest came first.
+
+        An interrupt on the way, or a manifest that is newer than ours because an earlier interrupt kept its success from us, leaves the namespace marked damaged.
+        """
         index = namespace.index
         try:
             with index.lock:
-                index.carry_over(sources, *segments)  # what happened meanwhile and belongs together is saved together
+                if not exchange:
+                    index.carry_over(sources, *segments)  # what happened meanwhile and belongs together is saved together
                 kept = [part for part in index.segments if part not in sources] + segments
-                entries = tuple(SegmentEntry(part.path.name, part.overlay.since_written()) for part in kept)
+                entries = tuple(SegmentEntry(part.path.name, part.overlay.since_written(), part.spilled) for part in kept)
             manifest = Manifest(namespace.analyzer.name, applied_seq, entries, namespace.partition_width_us)
             generation = self._log.swap_manifest(namespace.number, namespace.epoch, namespace.generation, manifest.encode())
         except AgentIRError as error:
@@ -120,7 +154,7 @@ class Compactor:
             if isinstance(error, ConflictError):
                 namespace.damaged = True
                 logger.warning("namespace %s: %s; loading it anew", namespace.name, error)
-                return
+                return False
             raise
         except BaseException:
             namespace.damaged = True
@@ -129,14 +163,18 @@ class Compactor:
             namespace.generation = generation
             namespace.applied_seq = applied_seq
             with index.lock:
-                index.install(sources, *segments)
+                if exchange:
+                    index.exchange(*sources, *segments)  # type: ignore[arg-type]
+                else:
+                    index.install(sources, *segments)
         except BaseException:
             namespace.damaged = True
             raise
-        replaced = [part for part in sources if isinstance(part, Segment)]
-        self._discard([part.path for part in replaced])
-        for part in replaced:
-            part.release()
+        self._discard([part.path for part in sources if isinstance(part, Segment)])
+        return True
+
+    def _new_path(self, namespace: Namespace) -> Path:
+        return namespace.folder / f"{namespace.generation + 1}-{secrets.token_hex(4)}{SUFFIX}"  # the random part: no attempt ever overwrites another's file
 
     def _write(self, namespace: Namespace, draft: Draft, build: Callable[[Draft], dict[str, Array]]) -> list[Segment]:
         """The draft as files: one, none if it is empty, or several where it is large enough to be cut."""
@@ -149,7 +187,7 @@ class Compactor:
         make_folder(str(namespace.folder), self._files)
         try:
             for piece in cut(draft, sizes):
-                path = namespace.folder / f"{namespace.generation + 1}-{secrets.token_hex(4)}{SUFFIX}"  # the random part: no attempt ever overwrites another's file
+                path = self._new_path(namespace)
                 write_file(str(path), encode_sections(build(piece)), self._files)
                 segments.append(Segment(path, self._cache, decode_id))
                 segments[-1].touch()
@@ -174,7 +212,7 @@ class Compactor:
         if not rebuild and wanted == present:
             try:
                 self.clean(folder, state)
-                namespace = map_segments(state, folder, self._cache, DEFAULT_ANALYZER)
+                namespace = map_segments(self._log, state, folder, self._cache, DEFAULT_ANALYZER)
                 self._replay(namespace)
                 return namespace
             except DamagedError as error:
@@ -189,6 +227,7 @@ class Compactor:
         namespace = Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index([], 0), 0, width_us)
         namespace.generation = self._log.swap_manifest(state.number, state.epoch, state.generation, Manifest(analyzer.name, partition_width_us=width_us).encode())
         self._discard(list(folder.glob(f"*{SUFFIX}")))
+        self._discard_spilled(None)
         self._replay(namespace)
         return namespace
 
@@ -257,8 +296,10 @@ class Compactor:
 
 
 def has_damaged_segment(namespace: Namespace) -> bool:
-    """Whether damage that somebody met lies in a segment, which can be rebuilt, and not in the log. Reads every segment."""
+    """Whether damage that somebody met lies in a segment, which can be rebuilt, and not in the log. Reads every segment, as far as it is here."""
     for segment in namespace.index.segments:
+        if segment.lost:
+            return True
         try:
             segment.verify()
         except DamagedError:

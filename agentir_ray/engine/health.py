@@ -1,6 +1,6 @@
 """What a store consists of, and whether it is sound."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,9 @@ from agentir_ray.analysis import DEFAULT_ANALYZER
 from agentir_ray.engine.manifest import manifest_of
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.store import DATABASE, Store
-from agentir_ray.errors import AgentIRError, NotFoundError
+from agentir_ray.engine.temperature import temperature_of
+from agentir_ray.engine.temperature_policy import Temperature
+from agentir_ray.errors import AgentIRError, NotFoundError, SpilledError
 from agentir_ray.lexical.overlay import ERASED_AT
 from agentir_ray.lexical.part import Part
 from agentir_ray.lexical.segment import Segment
@@ -53,7 +55,12 @@ def _damaged_segments(store: Store, state: NamespaceState) -> list[Problem]:
     for entry in manifest_of(state, DEFAULT_ANALYZER).segments:
         path = store.folder(state.number) / entry.file
         try:
-            Segment(path, store.cache, decode_id).verify()
+            segment = Segment(path, store.cache, decode_id)
+            segment.verify()
+            if entry.spilled:
+                store.spiller.check(entry.spilled, segment)
+        except SpilledError as error:
+            problems.append(Problem(entry.spilled, str(error), "nothing is lost: records can be read, and searches go on without this segment; see that the target answers"))
         except AgentIRError as error:
             now = store.log.state(state.name)
             if now is not None and now.generation == state.generation:  # else it was merged away while we looked
@@ -115,7 +122,17 @@ def namespace_stats(store: Store, namespace: Namespace) -> Mapping[str, Any]:
             "segments": len(index.segments),
             "segment_bytes": sum(segment.bytes for segment in index.segments),
             "memory_bytes": namespace.memory_bytes(),
+            "temperature": _temperatures(index.segments),
         }
+
+
+def _temperatures(segments: Sequence[Segment]) -> Mapping[str, Any]:
+    """How many segments are hot, warm and cold, with the bytes of their files; and how many bytes of postings and texts are here, which spilling would free."""
+    found: dict[str, Any] = {}
+    for temperature in Temperature:
+        those = [segment for segment in segments if temperature_of(segment) is temperature]
+        found |= {f"{temperature.value}_segments": len(those), f"{temperature.value}_bytes": sum(segment.bytes for segment in those)}
+    return found | {"spilled_segments": sum(bool(segment.spilled) for segment in segments), "heavy_bytes": sum(segment.heavy_bytes for segment in segments)}
 
 
 def store_stats(store: Store) -> Mapping[str, Any]:
@@ -127,4 +144,5 @@ def store_stats(store: Store) -> Mapping[str, Any]:
         "database_bytes": database.stat().st_size,
         "memory_bytes": store.memory_bytes(),
         "memory_budget_bytes": store.memory_budget_bytes,
+        "spill": str(store.spiller.target),
     }

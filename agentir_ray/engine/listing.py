@@ -99,7 +99,8 @@ def _live(part: Segment | BufferView, seq: Array, deleted_seq: Array, words: Wor
     docs = members(words)
     if len(deleted_seq):
         docs = docs[deleted_seq[docs] > snapshot_seq]
-    return [(at, decode_id(part.stored(doc))) for at, doc in zip(seq[docs].tolist(), docs.tolist(), strict=True)]
+    id_of = part.id if isinstance(part, Segment) else lambda doc: decode_id(part.stored(doc))
+    return [(at, id_of(doc)) for at, doc in zip(seq[docs].tolist(), docs.tolist(), strict=True)]
 
 
 def known_ids(namespace: Namespace, ids: Sequence[str]) -> list[str]:

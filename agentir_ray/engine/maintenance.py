@@ -1,4 +1,4 @@
-"""Sealing, merging, purging and checkpoints, beside the callers: one thread a store, started when there is first something to do.
+"""Sealing, merging, purging, checkpoints and changes of temperature, beside the callers: one thread a store, started when there is first something to do.
 
 It decides nothing: `policy` says what is due, `compaction` does it. A failure (a full disk) is logged. Where something erased still lies in a file, the namespace is owed: it is
 tried again for itself, ever more rarely, and holds up no other. Else it is tried with the next request; writers go on until `max_unsealed` entries, where they seal by themselves
@@ -18,6 +18,7 @@ from typing import NamedTuple
 from agentir_ray.engine.compaction import Compactor, has_damaged_segment, has_erased
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.policy import Limits
+from agentir_ray.engine.temperature import Thermostat
 from agentir_ray.errors import AgentIRError, DamagedError, NotFoundError
 from agentir_ray.storage.sqlite_log import SqliteLog
 
@@ -47,6 +48,7 @@ class Maintenance:
         files_are_gone: Callable[[], bool],
         background: bool,
         limits: Limits,
+        thermostat: Thermostat,
     ) -> None:
         """`release` is called once for every request, when the namespace is not needed any more. `files_are_gone` tells whether all replaced files
         were unlinked. `background=False`: `request` does the work in the caller's thread."""
@@ -57,6 +59,7 @@ class Maintenance:
         self._files_are_gone = files_are_gone
         self._background = background
         self._limits = limits
+        self._thermostat = thermostat
         self._condition = threading.Condition()
         self._due: deque[Namespace] = deque()
         self._owed: dict[str, _Debt] = {}  # namespaces that may hold something erased: asked for and not yet done, failed, or left by a crash
@@ -65,6 +68,7 @@ class Maintenance:
         self._purges_asked = 0
         self._purges_done = 0  # the log was purged for as many of them
         self._log_at_s = 0.0  # when the log is to be tried again
+        self._is_tempering = False  # segments may have another temperature than they are to have
         self._stopping = False
         self._thread: threading.Thread | None = None
 
@@ -76,8 +80,10 @@ class Maintenance:
                 if purge:
                     self._owed.setdefault(namespace.name, _Debt())
             self._purges_asked += purge
+            self._is_tempering = True
             if self._is_purging:
                 self._log_at_s = 0.0
+                self._thermostat.hurry()
             if self._background and self._thread is None and not self._stopping:
                 self._thread = threading.Thread(target=self._run, name="agentir-maintenance", daemon=True)
                 self._thread.start()
@@ -86,6 +92,7 @@ class Maintenance:
             self._work_at_due()
             if namespace is None and purge:
                 self._work_at_owed(list(self._owed))
+            self._temper()
 
     def owe(self, names: Iterable[str]) -> None:
         """Namespaces to be looked after that are perhaps not even loaded: they were forgotten in, and whoever purged them did not finish."""
@@ -141,20 +148,29 @@ class Maintenance:
                     return
             owed = [] if self._due else self._owed_now()[:1]
             failed = not (self._work_at_owed(owed) if owed else self._work_at_due())
+            self._temper()
 
     def _idle_s(self) -> float | None:
         """For how long there is nothing to do; None: until somebody asks."""
-        if self._due:
+        if self._due or self._is_tempering:
             return 0
         times = [debt.at_s for debt in self._owed.values()]
         if self._is_purging or self._log.wal_pages >= self._limits.checkpoint_pages:
             times.append(self._log_at_s)
+        times += self._thermostat.retries_s
         return max(0.0, min(times) - monotonic()) if times else None
 
     def _owed_now(self) -> list[str]:
         with self._condition:
             now_s = monotonic()
             return [name for name, debt in self._owed.items() if debt.at_s <= now_s]
+
+    def _temper(self) -> None:
+        """Nobody waits for this; what somebody waits for comes before each step of it."""
+        self._is_tempering = False
+        if not self._stopping:
+            self._attempt(partial(self._thermostat.temper, lambda: bool(self._due) or self._stopping))
+            self._attempt(self._thermostat.sweep)
 
     def _work_at_due(self) -> bool:
         """Look after the next namespace that is due, if any, and the log; False when that failed and is not owed. Several threads may do so at once."""
@@ -249,6 +265,8 @@ class Maintenance:
             # Taken before the work: what is erased while it runs asks for another one.
             asked, purging = self._purges_asked, self._is_purging
             self._log_at_s = monotonic() + RETRY_S
+        if purging:
+            self._thermostat.sweep()
         if purging and self._files_are_gone():
             self._purge_log(asked)
         elif self._log.wal_pages >= self._limits.checkpoint_pages:

@@ -16,10 +16,11 @@ FORMAT = 1
 
 
 class SegmentEntry(NamedTuple):
-    """A file in the namespace's folder, and what happened to its documents since it was written (see lexical.overlay)."""
+    """A file in the namespace's folder, what happened to its documents since it was written (see lexical.overlay), and what holds the rest of a segment that was spilled."""
 
     file: str
     changes: list[Change]
+    spilled: str = ""
 
 
 class Manifest(NamedTuple):
@@ -40,7 +41,7 @@ def decode_manifest(data: bytes, namespace: str) -> Manifest:
         content = json.loads(zlib.decompress(data))
         if content["format"] > FORMAT:
             raise FormatError(f"namespace {namespace} has manifest format {content['format']}; this version of agentir_ray reads {FORMAT}")
-        segments = tuple(SegmentEntry(str(file), [tuple(change) for change in changes]) for file, changes in content["segments"])
+        segments = tuple(SegmentEntry(str(file), [tuple(change) for change in changes], str(spilled)) for file, changes, spilled in content["segments"])
         return Manifest(content["analyzer"], content["applied_seq"], segments, content["partition_width_us"])
     except (zlib.error, ValueError, KeyError, TypeError) as error:
         raise DamagedError(f"the manifest of namespace {namespace} is damaged ({error}); `agentir verify` shows the rest, `agentir export --salvage` saves the records") from error

@@ -7,7 +7,7 @@ namespace, so the state in memory is the log's. What rewrites files is in `compa
 import json
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -135,13 +135,24 @@ def replay(index: Index, entries: Iterable[Entry], analyzer: Analyzer) -> Iterat
         yield entry.seq
 
 
-def map_segments(state: NamespaceState, folder: Path, cache: SegmentCache, default_analyzer: str) -> Namespace:
+def bodies(log: ReadableLog, number: int) -> Callable[[int], bytes | None]:
+    """What a cold segment asks for stored bytes: the log has them, too. None where they were erased."""
+
+    def body_of(seq: int) -> bytes | None:
+        return next((entry.body for entry in log.read(number, seq - 1, 1) if entry.seq == seq), None)
+
+    return body_of
+
+
+def map_segments(log: ReadableLog, state: NamespaceState, folder: Path, cache: SegmentCache, default_analyzer: str) -> Namespace:
     """The namespace as its manifest has it, which is up to `applied_seq`. Raises DamagedError when the manifest or a segment is damaged."""
     manifest = manifest_of(state, default_analyzer)
     analyzer = get_analyzer(manifest.analyzer)
     segments = []
     for entry in manifest.segments:
-        segment = Segment(folder / entry.file, cache, decode_id)
+        segment = Segment(folder / entry.file, cache, decode_id, entry.spilled, bodies(log, state.number))
+        if segment.cold != bool(entry.spilled):
+            raise DamagedError(f"{segment.path} is {'a remainder' if segment.cold else 'complete'}, which its manifest does not say; it is rebuilt from the log")
         if segment.fingerprint != analyzer.fingerprint:
             raise StaleSegmentError(f"{segment.path} was written by another version of the analyzer {analyzer.name}")
         segment.replay(entry.changes)
@@ -167,6 +178,6 @@ def replay_log(log: ReadableLog, namespace: Namespace) -> None:
 
 def load(log: ReadableLog, state: NamespaceState, folder: Path, cache: SegmentCache, default_analyzer: str) -> Namespace:
     """The namespace as the log has it, for who only reads. Raises DamagedError when the manifest, a segment or the log is damaged."""
-    namespace = map_segments(state, folder, cache, default_analyzer)
+    namespace = map_segments(log, state, folder, cache, default_analyzer)
     replay_log(log, namespace)
     return namespace

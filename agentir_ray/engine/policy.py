@@ -20,6 +20,8 @@ class Limits:
     `max_unsealed` seals by itself: recovery time stays bounded when maintenance lags. `checkpoint_pages` of WAL (16 MiB) are copied into the database.
 
     A segment of `decent` documents, one window of the kernel, ends with its partition; none goes on beyond `largest`, of which a merge takes some 300 MB.
+
+    A segment of fewer bytes than `temper_from_bytes` is neither copied nor spilled: it is not worth an object (F19).
     """
 
     seal_at: int = 2_048
@@ -27,6 +29,7 @@ class Limits:
     checkpoint_pages: int = 4_096
     decent: int = 65_536
     largest: int = 262_144
+    temper_from_bytes: int = 2**20
 
 
 DEFAULT_LIMITS = Limits()

@@ -1,4 +1,4 @@
-"""One record by its id, from the index: no statement reaches the database."""
+"""One record by its id, from the index: no statement reaches the database, but for what was spilled, which need not be loaded for it."""
 
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.errors import NotFoundError
@@ -13,5 +13,4 @@ def get_record(namespace: Namespace, id: str) -> Record:
         place = index.current(id)
         if place is None:
             raise NotFoundError(f"there is no record {id!r} in namespace {namespace.name!r}")
-        seq = int(place.part.column("seq")[place.doc])
-        return decode_body(place.part.stored(place.doc), seq)
+    return decode_body(place.part.stored(place.doc), int(place.part.column("seq")[place.doc]))  # without the lock: a cold segment asks the log

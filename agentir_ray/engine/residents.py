@@ -100,6 +100,24 @@ class Residents:
         with self._lock:
             namespace.pins += 1
 
+    @contextmanager
+    def all(self) -> Iterator[list[Namespace]]:
+        """What is loaded now and nobody has reserved, pinned while the block runs; who was used last stays as it was."""
+        pinned: list[Namespace] = []
+        try:
+            with self._lock:
+                for name, namespace in self._loaded.items():
+                    if name not in self._reserved:
+                        namespace.pins, pinned = namespace.pins + 1, [*pinned, namespace]  # in one step, so that an interrupt finds both or none
+            yield pinned
+        finally:
+            with self._lock:
+                for namespace in pinned:
+                    namespace.pins -= 1
+                    self._count(namespace)
+                self._evict()
+                self._changed.notify_all()
+
     def recount(self, namespace: Namespace) -> None:
         """The namespace has grown."""
         with self._lock:

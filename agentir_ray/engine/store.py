@@ -3,12 +3,14 @@
     <store>/LOCK            flock of the writer, naming pid and host
     <store>/log.sqlite3     the record log, with its -wal and -shm
     <store>/segments/<n>/   the segment files of namespace number n
+    <store>/SPILL           what the store calls itself on its spill target, and loaded/ what is on its way from there (`spilling`)
 
 It opens and closes these, takes writes, and knows which files nobody needs any more; `residents` keeps the namespaces that are loaded. Opening reads no namespace at all, so it
 costs the same with ten of them as with ten thousand (F12, F20).
 """
 
 import logging
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -21,12 +23,14 @@ from agentir_ray.analysis import DEFAULT_ANALYZER
 from agentir_ray.clock import Clock
 from agentir_ray.engine.compaction import Compactor, has_damaged_segment, has_erased
 from agentir_ray.engine.maintenance import Maintenance
-from agentir_ray.engine.manifest import Manifest
+from agentir_ray.engine.manifest import Manifest, manifest_of
 from agentir_ray.engine.namespace import Namespace, WriteBatch, load
 from agentir_ray.engine.observing import Observer
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
 from agentir_ray.engine.recency import Recency
 from agentir_ray.engine.residents import Residents, default_max_files
+from agentir_ray.engine.spilling import Spiller
+from agentir_ray.engine.temperature import Thermostat
 from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError, ReadOnlyError, StorageFullError, StoreClosedError
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.segment import Segment
@@ -36,6 +40,7 @@ from agentir_ray.storage.fork import ForkGuard
 from agentir_ray.storage.group_commit import GroupCommitter
 from agentir_ray.storage.lock import StoreLock
 from agentir_ray.storage.protocol import Batch, CommitResult, EntryKind, NamespaceState, ReadableLog
+from agentir_ray.storage.spill import SpillTarget, open_target
 from agentir_ray.storage.sqlite_log import SqliteLog
 from agentir_ray.storage.sqlite_reader import SqliteReader
 from agentir_ray.storage.unreadable import UnreadableLog
@@ -69,12 +74,16 @@ class Store:
         seed: int | None = None,
         vfs: str | None = None,
         files: FileOps = SYSTEM_FILES,
+        spill: str | os.PathLike[str] | SpillTarget | None = None,
     ) -> None:
         """A new store's folder is its user's alone (mode 0700): what its files may be read by does not depend on the umask.
 
         `background=False` leaves sealing and merging to the writers (tests, one-shot commands). `max_files` bounds the segment files that idle namespaces keep open (default: a
         quarter of those that this process may open). `seed` chooses the searches to learn from (default: anew each time). `vfs` and `files` are for tests that cut the power.
+
+        `spill` is a folder or a URL for what does not fit into the memory budget. What is spilled is needed again: the store is to be opened with the same one.
         """
+        target = open_target(spill, files) if isinstance(spill, str | os.PathLike) else spill
         self.path = path
         self.clock = clock
         self.read_only = read_only
@@ -108,6 +117,9 @@ class Store:
                 self.log = SqliteReader(path / DATABASE, vfs=vfs)
             except DamagedError as error:  # what the segments hold can still be saved
                 self.log = UnreadableLog(error)
+            self.spiller = Spiller(path, target, clock, True, set)
+            self._thermostat = self._make_thermostat(None)
+            self.spiller.on_loaded = lambda: self._thermostat.temper(lambda: True)
             return
         check_writable(path)
         self._check_database()
@@ -117,9 +129,13 @@ class Store:
             self._writer = SqliteLog(path / DATABASE, clock=clock, durability="power" if durability == "full" else "process", vfs=vfs, files=files)
             try:
                 self.log = self._writer
-                self.compactor = Compactor(self._writer, self.cache, self._discard, files, limits)
+                self.spiller = Spiller(path, target, clock, False, self._named_objects, files)
+                self.compactor = Compactor(self._writer, self.cache, self._discard, self.spiller.discard, files, limits)
+                self._thermostat = self._make_thermostat(self.compactor)
                 self._committer = GroupCommitter(self._writer, self._apply, self._missed)
-                self.maintenance = Maintenance(self._writer, self.compactor, self.acquire, self.release, lambda: not self._discarded, background, limits)
+                self.maintenance = Maintenance(self._writer, self.compactor, self.acquire, self.release, self._files_are_gone, background, limits, self._thermostat)
+                if background:
+                    self.spiller.on_loaded = lambda: self.maintenance.request(None)
                 self._clean()
                 self.observer = Observer(np.random.default_rng(seed), self._residents.pin, self.release, self._save_prior, self.load_cold, background)
                 unpurged = self._writer.unpurged()
@@ -130,8 +146,20 @@ class Store:
         except BaseException:
             self._store_lock.release()
             raise
+        if background and not self.spiller.clean:
+            self.maintenance.request(None)
         if crashed or unpurged:  # a WAL that was left may hold what was erased since
             self.maintenance.request(None, purge=True)
+
+    def _make_thermostat(self, compactor: Compactor | None) -> Thermostat:
+        residents = self._residents
+        return Thermostat(self.spiller, compactor, residents.all, lambda: residents.memory_bytes, self.memory_budget_bytes, self._limits, self.clock)
+
+    def _named_objects(self) -> set[str]:
+        """What is spilled and some manifest names."""
+        states = [self.log.state(name) for name in self.log.namespaces()]
+        manifests = [manifest_of(state, DEFAULT_ANALYZER) for state in states if state is not None]
+        return {entry.spilled for manifest in manifests for entry in manifest.segments if entry.spilled}
 
     def _has_segments(self) -> bool:
         return any((self.path / SEGMENTS).glob("*/*"))
@@ -180,6 +208,7 @@ class Store:
         self._closed = True
         if self.read_only:
             self._residents.clear()
+            self.spiller.close()
             self.log.close()
         elif self._store_lock.held:
             if self.observer is not None:
@@ -187,8 +216,10 @@ class Store:
                 for namespace in self._residents.loaded():
                     if namespace.recency.unsaved:
                         self._save_prior(namespace)
+            self.spiller.hasten()
             self.maintenance.stop()  # when an interrupt ends the wait, its thread may still write: the lock is kept, and whoever calls again finishes
             self._residents.clear()
+            self.spiller.close()
             try:
                 self._writer.close()
             finally:
@@ -305,8 +336,11 @@ class Store:
         return self.observer
 
     def load_cold(self, namespace: Namespace, segments: Sequence[Segment], deadline_ns: int | None) -> str:
-        """Bring spilled segments back, until the deadline (of the clock's `monotonic_ns`) or for as long as is bearable; why it was not done, empty if it was."""
-        return "the store was opened without the spill target that holds them"
+        """Bring spilled segments back, until the deadline (of the clock's `monotonic_ns`) or for as long as is bearable; why it was not done, empty if it was.
+
+        The caller has acquired the namespace, and takes a new snapshot. Raises DamagedError where what was spilled is damaged or gone for good.
+        """
+        return self.spiller.load(namespace, segments, deadline_ns)
 
     def memory_bytes(self) -> int:
         return self._residents.memory_bytes + self.cache.held_bytes
@@ -378,11 +412,16 @@ class Store:
                 return False
             writer.drop(name)
             self._remove_folder(self.folder(state.number))
+            self.spiller.discard(None)
             self.maintenance.dropped(name)
         self.maintenance.request(None, purge=True)
         return True
 
     # Files.
+
+    def _files_are_gone(self) -> bool:
+        """Whether no replaced file, and nothing that was spilled and replaced, is left."""
+        return not self._discarded and self.spiller.clean
 
     def wait_purged(self, timeout_s: float, name: str | None = None) -> bool:
         """Wait until no file of ours holds what was erased, in the namespace or in all, before this call; False when it took longer, or cannot be now."""

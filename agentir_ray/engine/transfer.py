@@ -202,7 +202,7 @@ def _segment_records(file: Path, name: str, changes: Sequence[Change]) -> Iterat
 def backup(store: Store, target: Path) -> None:
     """A complete, sound, durable copy of the store in the new folder `target`, while the store goes on; a failure leaves nothing there.
 
-    Segments that cannot be copied are rebuilt from the log when the copy is opened.
+    Namespaces of which a segment cannot be copied, or was spilled, are rebuilt from the log when the copy is opened: the copy needs no spill target, and shares none.
     """
     writer = store.writer  # raises ReadOnlyError before anything is made
     copy = None
@@ -231,7 +231,11 @@ def _copy_segments(store: Store, log: SqliteReader, name: str, target: Path) -> 
         return
     source, folder = store.folder(state.number), target / str(state.number)
     try:
-        files = [entry.file for entry in manifest_of(state, DEFAULT_ANALYZER).segments]
+        segments = manifest_of(state, DEFAULT_ANALYZER).segments
+        if any(entry.spilled for entry in segments):
+            logger.info("segments of namespace %s were spilled; it is rebuilt when the copy is opened", name)
+            return
+        files = [entry.file for entry in segments]
     except DamagedError as error:
         logger.warning("%s", error)
         files = [path.name for path in source.glob("*.segment")]  # they tell the rebuild which analyzer it was

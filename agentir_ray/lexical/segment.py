@@ -66,7 +66,7 @@ class ColdSegmentError(SpilledError):
 class Segment:
     """`cold`: its postings and stored fields are not here. `spilled` names what holds them, also while they are loaded; empty for a segment whose file is complete.
 
-    `answers` counts the hits that came from it lately.
+    `answers` counts the hits that came from it lately. `lost`: what was spilled of it is damaged or gone for good.
     """
 
     def __init__(self, path: Path, cache: SegmentCache, id_of: Callable[[bytes], str], spilled: str = "", body_of: Callable[[int], bytes | None] | None = None) -> None:
@@ -80,9 +80,10 @@ class Segment:
         self._heavy: SectionFile | None = None
         self._cache = cache
         self._id_of = id_of
-        self._body_of = body_of
+        self.body_of = body_of
         self.spilled = spilled
         self.answers = 0.0
+        self.lost = False
         try:
             meta = json.loads(self._file.array("meta").tobytes())
             if meta["format"] > FORMAT_VERSION:
@@ -233,7 +234,7 @@ class Segment:
     def stored(self, doc: int) -> bytes:
         """The stored bytes of a document. Raises ColdSegmentError where they can only be had by loading it, or were erased since the caller's snapshot."""
         if self.cold:
-            body = None if self._body_of is None else self._body_of(int(self.array("seq")[doc]))
+            body = None if self.body_of is None else self.body_of(int(self.array("seq")[doc]))
             if body is None:
                 raise ColdSegmentError(self)
             return body

@@ -74,6 +74,6 @@ def _unpacked(frame: Array, section: Section, path: str) -> bytes:
         content: bytes = zstandard.ZstdDecompressor().decompress(frame.data, max_output_size=max(1, section.bytes))
     except zstandard.ZstdError as error:
         raise DamagedError(f"{path}: section {section.name!r} cannot be decompressed ({error}); the segment is rebuilt from the log") from error
-    if len(content) != section.bytes:
-        raise DamagedError(f"{path}: section {section.name!r} has {len(content)} bytes instead of {section.bytes}; the segment is rebuilt from the log")
+    if (len(content), zlib.crc32(content)) != (section.bytes, section.crc):
+        raise DamagedError(f"{path}: section {section.name!r} is not what was spilled; the segment is rebuilt from the log")
     return content

@@ -1,0 +1,316 @@
+"""What goes to a spill target and comes back: one object a cold segment, named `<store's identity>/<namespace number>/<file>`.
+
+The identity is a random name that the store gives itself when it first spills. It lies in `<store>/SPILL` and, as a marker, on the target: an object that is missing where the
+marker is there is gone for good, and its segment is rebuilt from the log; a target without the marker is another one, or not mounted, and no damage. A copy of a store folder
+shares the identity of the original, and must not share its target; a backup has none.
+
+An object is named by a manifest only when it was written and read back; those that no manifest names are garbage: deleted when they are replaced, or, after a crash or a
+failure, by a sweep of all that is there. `clean` says whether there is none.
+
+Nothing here waits for the target longer than it was told, whatever the target does, nor under a lock that a writer may want. Loaded segments are files of which no name is left.
+"""
+
+import contextlib
+import logging
+import os
+import secrets
+import shutil
+import threading
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from tempfile import mkdtemp
+
+from agentir_ray.clock import Clock
+from agentir_ray.engine.namespace import Namespace
+from agentir_ray.errors import AgentIRError, DamagedError, SpilledError
+from agentir_ray.lexical.segment import Segment
+from agentir_ray.lexical.spilled import restored, spilled_sections
+from agentir_ray.sections import SectionFile, encode_sections
+from agentir_ray.storage.files import SYSTEM_FILES, FileOps, write_file
+from agentir_ray.storage.patience import Patience
+from agentir_ray.storage.spill import MissingObjectError, SpillTarget
+
+IDENTITY = "SPILL"
+LOADED = "loaded"
+SUFFIX = ".spilled"
+PATIENCE_S = 2.0  # of a search without a deadline
+UNHURRIED_S = 30.0  # of maintenance with an object, more with one of more MB than that
+CLOSING_S = 5.0
+BRIEF_S = 5.0  # of maintenance with a list or a deletion
+logger = logging.getLogger("agentir_ray")
+
+
+class _Load:
+    """A segment on its way, for everybody who wants it. When `done`: why it was not loaded, if so, and whether it never will be."""
+
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.reason = ""
+        self.lost = False
+
+
+class Spiller:
+    def __init__(self, store: Path, target: SpillTarget | None, clock: Clock, read_only: bool, named: Callable[[], set[str]], files: FileOps = SYSTEM_FILES) -> None:
+        """`named` gives the objects that the manifests name now."""
+        self._store = store
+        self.target = target
+        self._clock = clock
+        self._read_only = read_only
+        self._named = named
+        self.on_loaded: Callable[[], None] = lambda: None
+        self._files = files
+        self._lock = threading.Lock()  # guards what follows
+        self._loads: dict[str, _Load] = {}
+        self._pending: set[str] = set()  # objects that are there, or on their way, and not yet named
+        self._doomed: set[str] = set()
+        self._unswept = False  # there may be garbage that nobody knows by name
+        self._folder: Path | None = None
+        self._loading, self._keeping = Patience(f"the spill target {target}"), Patience(f"the spill target {target}")
+        self._identity = self._read_identity()
+        if not read_only:
+            self._unswept = bool(self._identity)
+            shutil.rmtree(store / LOADED, ignore_errors=True)
+
+    def _read_identity(self) -> str:
+        try:
+            return (self._store / IDENTITY).read_text(encoding="ascii").strip()
+        except (FileNotFoundError, NotADirectoryError):
+            return ""
+
+    @property
+    def configured(self) -> bool:
+        return self.target is not None
+
+    def _to(self) -> SpillTarget:
+        if self.target is None:
+            raise SpilledError(f"the store at {self._store} has spilled segments, but was opened without `spill`; open it with the folder or URL that they were spilled to")
+        return self.target
+
+    # There.
+
+    def spill(self, namespace: Namespace, segment: Segment, leave: Callable[[str], bool]) -> bool:
+        """Write the segment's object, read it back, and call `leave` with its name, which tells whether a manifest names it now. Raises SpilledError; then all is as before."""
+        target = self._to()
+        identity = self._identity or self._keeping.call(lambda: self._introduce(target), UNHURRIED_S)
+        name = f"{identity}/{namespace.number}/{segment.path.stem}-{secrets.token_hex(4)}{SUFFIX}"
+        with self._lock:
+            self._pending.add(name)
+        named = False
+        try:
+            patience_s = max(UNHURRIED_S, segment.heavy_bytes / 1e6)
+            self._keeping.call(lambda: _put(target, name, segment), patience_s)
+            named = leave(name)
+            return named
+        finally:
+            with self._lock:
+                if not named:  # or perhaps, after an interrupt: the sweep asks the manifests
+                    self._unswept = True
+                self._pending.discard(name)
+
+    def _introduce(self, target: SpillTarget) -> str:
+        """Give the store an identity, which the target knows first."""
+        identity = secrets.token_hex(8)
+        target.prepare()
+        target.put(f"{identity}/{IDENTITY}", [f"the spilled segments of the store at {self._store}\n".encode()])
+        write_file(str(self._store / IDENTITY), [identity.encode()], self._files)
+        self._identity = identity
+        return identity
+
+    # And back.
+
+    def load(self, namespace: Namespace, segments: Sequence[Segment], deadline_ns: int | None) -> str:
+        """Load cold segments; "" when all are loaded, else why not. Each is put in its place in the index as soon as it is there, also after the caller has given up.
+
+        `deadline_ns` is of the store's clock; without one, PATIENCE_S have to do, less what the target has kept others waiting for. Raises DamagedError when an object is damaged
+        or gone for good, so that whoever writes the store rebuilds its segment.
+        """
+        until_ns = self._clock.monotonic_ns() + int((PATIENCE_S - self._loading.waited_s) * 1e9) if deadline_ns is None else deadline_ns
+        for segment in segments:
+            if not segment.cold:
+                continue
+            left_s = (until_ns - self._clock.monotonic_ns()) / 1e9
+            load = self._start(namespace, segment)
+            if not load.done.wait(max(0.0, left_s)):
+                return f"the spill target {self.target} is slow: {segment.path.name} is still being loaded"
+            if load.lost and not self._read_only:
+                raise DamagedError(load.reason)
+            if load.reason:
+                return load.reason
+        return ""
+
+    def _start(self, namespace: Namespace, segment: Segment) -> _Load:
+        """Begin to load a segment, or join who did."""
+        key = f"{namespace.number}/{segment.path.name}"
+        with self._lock:
+            present = self._loads.get(key)
+            if present is not None:
+                return present
+            load = self._loads[key] = _Load()
+
+        def run() -> None:
+            try:
+                heavy = self._loading.call(lambda: self._fetch(segment), UNHURRIED_S)
+                _put_in_place(namespace, segment, heavy)
+            except DamagedError as error:
+                for one in (segment, *namespace.index.segments):
+                    one.lost |= one.path == segment.path
+                load.reason, load.lost = str(error), True
+            except (AgentIRError, OSError) as error:
+                load.reason = str(error)
+            except BaseException as error:
+                load.reason = f"{segment.path.name} could not be loaded: {error!r}"
+                logger.exception("loading %s failed", segment.path)
+            finally:
+                with self._lock:
+                    del self._loads[key]
+                load.done.set()
+            self.on_loaded()
+
+        try:
+            threading.Thread(target=run, name="agentir-load", daemon=True).start()
+        except BaseException as error:
+            with self._lock:
+                self._loads.pop(key, None)
+            load.reason = f"{segment.path.name} could not be loaded: {error!r}"
+            load.done.set()
+        return load
+
+    def _fetch(self, segment: Segment) -> SectionFile:
+        """The heavy sections as a local file, whose name is gone when this returns."""
+        with self._fetched(segment.spilled) as fetched, self._unnamed() as local:
+            with open(local, "wb") as file:
+                for chunk in restored(SectionFile(fetched), segment):
+                    file.write(chunk)
+            return SectionFile(local)
+
+    @contextlib.contextmanager
+    def _fetched(self, spilled: str) -> Iterator[Path]:
+        """An object as a local file."""
+        name = self._checked(spilled)
+        with self._unnamed() as path:
+            with open(path, "wb") as file:
+                for piece in self._get(name):
+                    file.write(piece)
+            yield path
+
+    @contextlib.contextmanager
+    def _unnamed(self) -> Iterator[Path]:
+        """A path for a file that is gone, but for who maps it, when the block ends."""
+        path = self._loaded_folder() / secrets.token_hex(8)
+        try:
+            yield path
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def _checked(self, name: str) -> str:
+        """Of a name in a manifest. That of another identity was given up: its target is not ours any more."""
+        self._to()
+        self._identity = self._identity or self._read_identity()
+        if not name.startswith(f"{self._identity}/"):
+            raise DamagedError(f"{name} was spilled before {self._store / IDENTITY} was removed; its segment is rebuilt from the log")
+        return name
+
+    def _get(self, name: str) -> Iterator[bytes]:
+        """An object's bytes. Raises DamagedError when it is gone for good."""
+        target = self._to()
+        try:
+            yield from target.get(name)
+        except MissingObjectError as missing:
+            try:
+                for _ in target.get(f"{name.partition('/')[0]}/{IDENTITY}"):
+                    break
+            except MissingObjectError:
+                way_out = f"if it is gone for good, remove {self._store / IDENTITY} and what was there is rebuilt from the log"
+                raise SpilledError(f"the spill target {target} knows nothing of this store; see that it is the one that was used before, and mounted; {way_out}") from None
+            raise DamagedError(f"{missing}; its segment is rebuilt from the log") from missing
+
+    def _loaded_folder(self) -> Path:
+        with self._lock:
+            if self._folder is None or not self._folder.is_dir():
+                self._folder = Path(mkdtemp(prefix="agentir-loaded-")) if self._read_only else self._store / LOADED
+                self._folder.mkdir(exist_ok=True)
+            return self._folder
+
+    def check(self, spilled: str, segment: Segment) -> None:
+        """Read an object and check it to the last byte. Raises DamagedError, or SpilledError where it cannot be had now."""
+
+        def work() -> None:
+            with self._fetched(spilled) as fetched:
+                for _ in restored(SectionFile(fetched), segment):
+                    pass
+
+        self._loading.call(work, UNHURRIED_S)
+
+    # Garbage.
+
+    @property
+    def clean(self) -> bool:
+        """Whether the target holds nothing of this store but what manifests name."""
+        return not (self._doomed or self._unswept)
+
+    def discard(self, objects: Sequence[str] | None) -> None:
+        """Objects that no manifest names any more (None: there may be some); `sweep` deletes them."""
+        with self._lock:
+            if objects is None:
+                self._unswept = bool(self._identity)
+            else:
+                self._doomed.update(objects)
+
+    def sweep(self) -> None:
+        """Delete all garbage. Raises SpilledError when it cannot be done now."""
+        target = self._to()
+        while self._doomed:
+            name = next(iter(self._doomed))
+            self._keeping.call(lambda name=name: target.delete(name), BRIEF_S)  # type: ignore[misc]
+            with self._lock:
+                self._doomed.discard(name)
+        if self._unswept:
+            with self._lock:
+                self._unswept = False
+            try:
+                found = set(self._keeping.call(lambda: target.names(self._identity), BRIEF_S))
+                with self._lock:
+                    found -= {*self._pending, f"{self._identity}/{IDENTITY}"}
+                for name in sorted(found - self._named()):
+                    self._keeping.call(lambda name=name: target.delete(name), BRIEF_S)  # type: ignore[misc]
+            except BaseException:
+                self._unswept = True
+                raise
+
+    def hasten(self) -> None:
+        """The store is being closed: what the target does now it does soon, or at another time."""
+        self._keeping.end(CLOSING_S)
+        self._loading.end(0.0)
+
+    def close(self) -> None:
+        """Let go of what was loaded."""
+        self.hasten()
+        with self._lock, contextlib.suppress(OSError):
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder = None
+
+
+def _put(target: SpillTarget, name: str, segment: Segment) -> None:
+    chunks = encode_sections(spilled_sections(segment))
+    target.put(name, chunks)
+    read = written = size = expected = 0
+    for chunk in chunks:
+        written, expected = zlib.crc32(chunk, written), expected + memoryview(chunk).nbytes
+    for piece in target.get(name):
+        read, size = zlib.crc32(piece, read), size + len(piece)
+    if (read, size) != (written, expected):
+        raise SpilledError(f"the spill target {target} gives back something else than it was given; nothing is lost, and the segment stays here")
+
+
+def _put_in_place(namespace: Namespace, segment: Segment, heavy: SectionFile) -> None:
+    """In memory only: the manifest names the remainder as before."""
+    loaded = segment.over(heavy=heavy)
+    loaded.touch()
+    with namespace.index.lock:
+        present = next((one for one in namespace.index.segments if one.path == segment.path), None)
+        if present is not None and present.cold:
+            loaded.answers = present.answers = present.answers + 1.0  # it is wanted: what others want less goes first
+            namespace.index.exchange(present, loaded)
