@@ -30,7 +30,7 @@ from agentir_ray.errors import (
     UnknownOutcomeError,
     UnsupportedFileSystemError,
 )
-from agentir_ray.types import Coverage, Explanation, ForgetReceipt, Hit, Page, Problem, Record, SearchResult, TermScore, TimeRange
+from agentir_ray.types import Coverage, Explanation, ForgetReceipt, Hit, Page, Problem, Record, RetentionReceipt, SearchResult, TermScore, TimeRange
 
 if TYPE_CHECKING:
     from agentir_ray.client.asynchronous import AsyncMemory
@@ -52,6 +52,7 @@ __all__ = [
     "TimeRange",
     "Page",
     "ForgetReceipt",
+    "RetentionReceipt",
     "Problem",
     "AgentIRError",
     "InvalidInputError",

@@ -197,6 +197,33 @@ class ForgetReceipt:
 
 
 @dataclass(frozen=True, slots=True)
+class RetentionReceipt:
+    """What a `retain` erased, or would erase where it is a dry run: `count` records that happened from `oldest` to `newest`.
+
+    `pinned`: how many would have gone but are pinned; `kept`: how many records stay, those included. `plan` names exactly these records to a later call. `hidden` and `purged` as
+    in a `ForgetReceipt`.
+    """
+
+    count: int
+    oldest_us: int | None
+    newest_us: int | None
+    pinned: int
+    kept: int
+    plan: str
+    hidden: bool
+    purged: bool
+    not_ours: str = ""
+
+    @property
+    def oldest(self) -> datetime | None:
+        return None if self.oldest_us is None else to_datetime(self.oldest_us)
+
+    @property
+    def newest(self) -> datetime | None:
+        return None if self.newest_us is None else to_datetime(self.newest_us)
+
+
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that `verify` found wrong, and the way out."""
 

@@ -55,9 +55,9 @@ def _what_is_there(memory: Memory, namespace: str) -> str:
     return f"; {where} {', '.join(names[:_NAMED]) or 'none yet'}{f' and {len(names) - _NAMED} more' if len(names) > _NAMED else ''}"
 
 
-def parse_where(text: str | None) -> dict[str, Any] | None:
+def parse_where(text: str | None, option: str = "--where") -> dict[str, Any] | None:
     """The filter in an option's JSON; what it says is judged by the engine."""
-    return None if text is None else _parse_object(text, "--where", InvalidFilterError)
+    return None if text is None else _parse_object(text, option, InvalidFilterError)
 
 
 def parse_metadata(text: str | None) -> dict[str, Any] | None:

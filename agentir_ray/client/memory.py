@@ -10,13 +10,13 @@ from typing import Any, Self, TypeVar
 
 from agentir_ray.analysis import ANALYZERS
 from agentir_ray.clock import Clock, SystemClock
-from agentir_ray.engine import health, listing, transfer, writing
+from agentir_ray.engine import health, listing, retention, transfer, writing
 from agentir_ray.engine.importing import ImportReport, import_records
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
 from agentir_ray.engine.prepare import check_encodable, check_name, check_namespace
 from agentir_ray.engine.reading import get_record
-from agentir_ray.engine.request import Recency, check_bm25, expression_of, make_request, visibility_of, whole_number
+from agentir_ray.engine.request import Duration, Recency, check_bm25, expression_of, make_request, visibility_of, whole_number
 from agentir_ray.engine.searching import search
 from agentir_ray.engine.store import MEMORY_BUDGET_BYTES, Durability, Store
 from agentir_ray.errors import AgentIRError, DamagedError, InvalidInputError, NotFoundError, SpilledError
@@ -24,7 +24,7 @@ from agentir_ray.lexical.filters import EVERYTHING
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.lexical.query import Bm25
 from agentir_ray.lexical.segment import ColdSegmentError
-from agentir_ray.types import ForgetReceipt, Page, Problem, Record, SearchResult, Time
+from agentir_ray.types import ForgetReceipt, Page, Problem, Record, RetentionReceipt, SearchResult, Time
 
 PURGE_WAIT_S = 60.0
 T = TypeVar("T")
@@ -175,6 +175,49 @@ class Memory:
                 self._store.look_after(namespace, purge=True)
         purged = self._store.wait_purged(PURGE_WAIT_S if wait else 0, self.namespace)
         return ForgetReceipt(tuple(forgotten), hidden=True, purged=purged)
+
+    def retain(
+        self,
+        *,
+        keep_last: int | None = None,
+        max_age: Duration | None = None,
+        pinned: Mapping[str, Any] | None = None,
+        as_of: Time | None = None,
+        plan: str | None = None,
+        dry_run: bool = True,
+        wait: bool = False,
+        operation_id: str | None = None,
+    ) -> RetentionReceipt:
+        """Erase, as `forget` does, the records beyond the newest `keep_last`, and those whose timestamp is more than `max_age` ("90d") before `as_of` (default: now).
+
+        Records that pass the filter `pinned` stay whatever their age, and count among the newest. The newest come last by (timestamp, sequence number). The call shows what would
+        go and erases nothing, unless `dry_run=False`; to erase exactly what a dry run showed, give its receipt's `plan` (and the same `pinned`) in the place of the rules: what was
+        added or updated since stays. A call that ended early is finished by the same plan, or by the same `operation_id` (kept for 7 days), which repeats the first call's plan.
+        Replaced versions of records that stay are not touched.
+        """
+        now_us = self._store.clock.now_us()
+        expression, pins = retention.check_pinned(pinned), retention.pins_of(pinned)
+        if plan is None:
+            rules = retention.check_rules(keep_last, max_age, pinned, now_us, as_of)
+            choice = self._read(lambda namespace: retention.choose(namespace, rules, pins))
+        elif keep_last is not None or max_age is not None or as_of is not None:
+            raise InvalidInputError("give either a plan or keep_last, max_age and as_of: a plan has what these came to")
+        else:
+            given = retention.parse_plan(plan, pinned)
+            choice = self._read(lambda namespace: retention.describe(namespace, given, expression))
+        if dry_run:
+            return RetentionReceipt(choice.records, choice.oldest_us, choice.newest_us, choice.pinned, choice.kept, str(choice.plan), hidden=False, purged=False)
+        self._store.writer  # noqa: B018 - raises ReadOnlyError
+        with self._store.namespace(self.namespace, analyzer=self._wanted) as namespace:
+            settled = retention.settle(self._store, namespace, choice.plan, operation_id)
+            if settled != choice.plan:
+                choice = retention.describe(namespace, settled, expression)
+            count = retention.carry_out(self._store, namespace, settled, expression)
+            if count:
+                self._store.look_after(namespace, purge=True)
+        purged = self._store.wait_purged(PURGE_WAIT_S if wait else 0, self.namespace)
+        kept = choice.kept + choice.records - count
+        return RetentionReceipt(count, choice.oldest_us, choice.newest_us, choice.pinned, kept, str(settled), hidden=True, purged=purged)
 
     def drop(self, namespace: str | None = None) -> bool:
         """Delete a whole namespace (default: this one) with all its files; False when there was none."""

@@ -13,6 +13,7 @@ from agentir_ray.engine.store import Store
 from agentir_ray.errors import AgentIRError, ConflictError, ErasedError, InvalidInputError, NotFoundError, UnknownOutcomeError
 from agentir_ray.lexical.batch import count_many
 from agentir_ray.lexical.filters.metadata import shown
+from agentir_ray.lexical.index import Located
 from agentir_ray.storage.codec import decode_body
 from agentir_ray.storage.protocol import Appended, EntryKind, NewEntry, Status
 from agentir_ray.types import Record
@@ -199,10 +200,10 @@ def _try_update(store: Store, namespace: Namespace, id: str, changes: Mapping[st
         _check_superseded(store, namespace, checked.record)
     prepared = prepare(checked.record, namespace.analyzer, stored.version + 1, checked.record.timestamp_us)
     # The result of an operation names the record and holds none of it: an erasure would miss it there.
-    batch = WriteBatch(namespace.number, namespace.epoch, [prepared.entry], operation, _result("update", id), prepared=[prepared], namespace=namespace)
+    batch = WriteBatch(namespace.number, namespace.epoch, [prepared.entry], operation, operation_result("update", id), prepared=[prepared], namespace=namespace)
     result = store.submit(batch)
     if result.operation_result is not None:
-        if _done(result.operation_result, "update", operation) != id:
+        if done(result.operation_result, "update", operation) != id:
             raise ConflictError(f"operation_id {operation!r} belongs to the update of another record; give each operation its own")
         return present
     appended = result.appended[0]
@@ -215,21 +216,27 @@ def forget_ids(store: Store, namespace: Namespace, ids: Sequence[str], operation
     now_us = store.clock.now_us()
     entries, located = [], []
     for start in range(0, len(ids), FORGET_IDS):
-        chunk = tuple(ids[start : start + FORGET_IDS])
-        located.append(namespace.index.locate(chunk))
-        entries.append(NewEntry(EntryKind.FORGET, None, 0, now_us, now_us, b"", json.dumps(chunk, ensure_ascii=False).encode(), chunk))
+        entry, where = forget_entry(namespace, ids[start : start + FORGET_IDS], now_us)
+        entries.append(entry)
+        located.append(where)
     if not entries and operation is None:
         return ids
-    batch = WriteBatch(namespace.number, namespace.epoch, entries, operation, _result("forget", list(ids)), prepared=located, namespace=namespace)
+    batch = WriteBatch(namespace.number, namespace.epoch, entries, operation, operation_result("forget", list(ids)), prepared=located, namespace=namespace)
     result = store.submit(batch)
-    return ids if result.operation_result is None else list(_done(result.operation_result, "forget", operation_id))
+    return ids if result.operation_result is None else list(done(result.operation_result, "forget", operation_id))
 
 
-def _result(verb: str, value: object) -> bytes:
+def forget_entry(namespace: Namespace, ids: Sequence[str], now_us: int) -> tuple[NewEntry, Located]:
+    """What is logged to erase records, and where they lie now."""
+    named = tuple(ids)
+    return NewEntry(EntryKind.FORGET, None, 0, now_us, now_us, b"", json.dumps(named, ensure_ascii=False).encode(), named), namespace.index.locate(named)
+
+
+def operation_result(verb: str, value: object) -> bytes:
     return json.dumps({verb: value}, ensure_ascii=False).encode()
 
 
-def _done(result: bytes, verb: str, operation_id: str | None) -> Any:
+def done(result: bytes, verb: str, operation_id: str | None) -> Any:
     """What an operation did when it was first called."""
     outcome = json.loads(result)
     if verb not in outcome:

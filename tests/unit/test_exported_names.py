@@ -17,6 +17,7 @@ EXPORTED = {
     "TimeRange",
     "Page",
     "ForgetReceipt",
+    "RetentionReceipt",
     "ImportReport",
     "Problem",
     # what calls raise
