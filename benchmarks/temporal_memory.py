@@ -25,7 +25,7 @@ from benchmarks.bars import Outcome, Report
 from benchmarks.cgroup import Group, Unwritable, limited
 from benchmarks.plots import COLOURS, figure
 from benchmarks.temporal_life import LAMBDA, WIDTH_US, Life, Question, flat, geometric, open_life
-from benchmarks.temporal_stores import GIB, fill, open_memory, teach
+from benchmarks.temporal_stores import GIB, answered_by_their_own, fill, open_memory, teach
 from benchmarks.workload import folder
 
 RECORDS, QUICK_RECORDS = 5_000_000, 200_000
@@ -128,7 +128,7 @@ def _child(store: Path, cache: Path, records: int, budget: int, spill: str) -> N
         fill(memory, life)
         _say("loaded", {"records/s": records / (time.perf_counter() - began), "stats": _stats(memory), "spilled MiB": _spilled_mib(spill)})
         _say("taught", teach(memory, life, geometric(LAMBDA)))
-        hot = life.questions(geometric(LAMBDA), HOT_QUESTIONS, SEED)
+        hot, _ = answered_by_their_own(memory, life, geometric(LAMBDA), HOT_QUESTIONS, SEED)
         _hot(memory, hot)
         gc.freeze()
         _say("hot, quiet", _hot(memory, hot))
