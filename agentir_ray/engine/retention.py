@@ -75,7 +75,7 @@ def check_rules(keep_last: int | None, max_age: Duration | None, pinned: Mapping
         whole_number(keep_last, "keep_last", 1)
     cutoff_us = MIN_TIME_US
     if max_age is not None:
-        cutoff_us = int(max(MIN_TIME_US, (now_us if as_of is None else to_time_us(as_of, "as_of")) - duration_us(max_age, "max_age")))
+        cutoff_us = max(MIN_TIME_US, (now_us if as_of is None else to_time_us(as_of, "as_of")) - round(duration_us(max_age, "max_age")))
     return Rules(keep_last, cutoff_us, check_pinned(pinned))
 
 

@@ -25,6 +25,7 @@ from agentir_ray.lexical.query import Bm25
 from tests.conftest import LONG
 from tests.naive import FOREVER, NaiveIndex, Question
 from tests.naive_filters import matches
+from tests.naive_retention import naive_retention
 
 ANALYZER = get_analyzer("multilingual")
 WORDS = ["Lisbon", "moved", "moving", "dogs", "the", "東京", "café"]  # two with one stem, a stop word, one that becomes several terms
@@ -251,6 +252,23 @@ class MemoryMachine(RuleBasedStateMachine):
         ids = [self.some_id(position) for position in positions] + ["nobody"]
         expected = [id for id in dict.fromkeys(ids) if self.oracle.find(id)]
         self.check_forgotten(self.memory.forget(ids=ids, wait=True).ids, expected, False)
+
+    @precondition(lambda self: self.exists)
+    @rule(keep_last=st.none() | st.integers(1, 30), age_us=st.none() | st.integers(1, 40), pinned=st.none() | wheres, shown_first=st.booleans())
+    def retain(self, keep_last: int | None, age_us: int | None, pinned: dict[str, Any] | None, shown_first: bool) -> None:
+        if keep_last is None and age_us is None:
+            return
+        present = [version.record for version in self.oracle.versions if not version.deleted]
+        cutoff_us = None if age_us is None else self.clock.now_us() - age_us
+        expected = naive_retention(present, keep_last, cutoff_us, lambda record: pinned is not None and matches(pinned, record))
+        rules: dict[str, Any] = {"keep_last": keep_last, "max_age": None if age_us is None else timedelta(microseconds=age_us)}
+        if shown_first:
+            shown = self.memory.retain(**rules, pinned=pinned)
+            assert (shown.count, shown.kept) == (len(expected), len(present) - len(expected))
+            rules = {"plan": shown.plan}
+        receipt = self.memory.retain(**rules, pinned=pinned, dry_run=False)
+        assert (receipt.count, receipt.kept) == (len(expected), len(present) - len(expected))
+        self.check_forgotten(expected, expected, False)
 
     def check_forgotten(self, ids: Sequence[str], expected: Sequence[str], dry_run: bool) -> None:
         assert list(ids) == expected
