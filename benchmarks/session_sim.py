@@ -29,7 +29,7 @@ from agentir_ray.types import SearchResult
 from benchmarks import plots, synthetic
 from benchmarks.bars import Outcome, Report
 from benchmarks.plots import COLOURS, figure
-from benchmarks.temporal_life import LAMBDA, NOW_US, STEP_US, Law, Life, geometric
+from benchmarks.temporal_life import LAMBDA, NOW_US, STEP_US, Law, Life, geometric, id_of
 from benchmarks.temporal_stores import LifeClock, cache_folder, life_in_use, teach
 from benchmarks.workload import settle
 
@@ -153,7 +153,7 @@ class _Session:
                 id, when_us, tokens = f"s{number}", NOW_US + (number + 1) * STEP_US, self._texts[number]
             else:
                 number = self._law(self.life, self.rng)
-                id, when_us, tokens = f"r{number}", self.life.timestamp(number), self.life.terms[self.life.start[number] : self.life.start[number + 1]]
+                id, when_us, tokens = id_of(number), self.life.timestamp(number), self.life.terms[self.life.start[number] : self.life.start[number + 1]]
             terms = self.life.draw_terms(tokens, self.rng)
             if terms is not None:
                 return id, when_us, terms

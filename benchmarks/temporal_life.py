@@ -44,7 +44,7 @@ class Question(NamedTuple):
 
     @property
     def id(self) -> str:
-        return f"r{self.gold}"
+        return id_of(self.gold)
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Life:
             own, begin = self.terms[self.start[first] : self.start[end]].tolist(), (self.start[first : end + 1] - self.start[first]).tolist()
             for i in range(end - first):
                 when = self.timestamp(first + i)
-                yield {"id": f"r{first + i}", "text": " ".join([words[term] for term in own[begin[i] : begin[i + 1]]]), "timestamp": when, "created_at": when}
+                yield {"id": id_of(first + i), "text": " ".join([words[term] for term in own[begin[i] : begin[i + 1]]]), "timestamp": when, "created_at": when}
 
     def questions(self, law: Law, count: int, seed: int) -> list[Question]:
         rng = np.random.default_rng(seed)
@@ -103,6 +103,11 @@ class Life:
         df = self.document_frequency[drawn]
         drawn = drawn[np.log(1 + (len(self) - df + 0.5) / (df + 0.5)) > IDF_AT_LEAST]
         return drawn if len(drawn) >= 2 else None
+
+
+def id_of(record: int) -> str:
+    """Ascending, as the ids that `Memory.add` makes are."""
+    return f"r{record:08}"
 
 
 def geometric(lambda_: float) -> Law:

@@ -144,16 +144,16 @@ def _fresh(memory: Memory, life: Life, law: Law, mode: str, number: int) -> dict
 
 def _answers(memory: Memory, asked: Sequence[Question], modes: Sequence[str]) -> tuple[dict[str, float], dict[str, float], dict[str, Any]]:
     """Recall, how often the ten are the complete search's, and the coverage of the last answer, by mode."""
-    recall, same, coverages = dict.fromkeys(modes, 0.0), dict.fromkeys(modes, 0.0), {}
+    found, same, coverages = dict.fromkeys(modes, 0), dict.fromkeys(modes, 0), {}
     for question in asked:
         ids = {}
         for mode in modes:
             answer = memory.search(question.text, k=K, coverage=CALLS[mode])
             ids[mode] = [hit.record.id for hit in answer]
-            recall[mode] += (question.id in ids[mode]) / len(asked)
-            same[mode] += (ids[mode] == ids["exact"]) / len(asked)
+            found[mode] += question.id in ids[mode]
+            same[mode] += ids[mode] == ids["exact"]
             coverages[mode] = _told(answer.coverage)
-    return recall, same, coverages
+    return {mode: found[mode] / len(asked) for mode in modes}, {mode: same[mode] / len(asked) for mode in modes}, coverages
 
 
 def _told(coverage: Coverage) -> dict[str, Any]:

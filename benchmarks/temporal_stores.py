@@ -21,6 +21,7 @@ from agentir_ray.engine.searching import read_record
 from agentir_ray.engine.store import MEMORY_BUDGET_BYTES, Durability
 from agentir_ray.lexical.query import Bm25, parse_query, scoring
 from agentir_ray.lexical.search import Visibility, top_k
+from benchmarks import temporal_life
 from benchmarks.compare.ours import format_hash
 from benchmarks.temporal_life import NOW_US, Law, Life, Question, open_life
 from benchmarks.workload import settle
@@ -58,7 +59,8 @@ def cache_folder(named: str | None = None) -> Iterator[Path]:
 
 def shape_hash() -> str:
     root = Path(agentir_ray.__file__).parent
-    return hashlib.sha256(b"".join((root / name).read_bytes() for name in _SHAPING) + format_hash().encode()).hexdigest()[:8]
+    sources = [*(root / name for name in _SHAPING), Path(temporal_life.__file__)]
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources) + format_hash().encode()).hexdigest()[:8]
 
 
 def open_memory(
