@@ -110,6 +110,8 @@ class Maintenance:
         """Wait until no file holds what was erased, in the namespace or in all, before this call; False when it took longer, or cannot be done now."""
         if not self._background:
             self._work_at_owed([owed for owed in list(self._owed) if name in (None, owed)])
+            if self._is_purging:
+                self._attempt(self._tidy_log)
         with self._condition:
             purge = self._purges_asked
             return self._condition.wait_for(
