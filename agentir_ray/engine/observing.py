@@ -3,7 +3,8 @@
 Of all searches a seeded few per cent are looked at. One that searched everything tells the age of its best hit. Another one is asked again, of everything, in the background: were
 only its own answers counted, the prior would see what it chose to see (DESIGN 5). What a search asked is remembered for a while, for the feedback that may come.
 
-Feedback is saved at once. What searches tell is saved with it, by maintenance, and when the store is closed: a search causes no statement. What a killed process loses is learnt again.
+Feedback is saved at once. What searches tell is saved with it, by maintenance, and when the store is closed: a search causes no statement. What a killed process loses is learnt
+again.
 """
 
 import logging

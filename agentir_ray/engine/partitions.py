@@ -57,7 +57,7 @@ class PartitionTable:
     def apart(self, passed_over: Array, left: Array, views: Sequence[BufferView]) -> tuple[Array, Array]:
         """Of segments (bool), some passed over and some left out: the buckets all of whose documents lie in the former, and those of which some lie in the latter."""
         some_left = (self.holds & left).any(axis=1)
-        alone: Array = ~(self.holds & ~passed_over).any(axis=1)
+        alone = np.array(~(self.holds & ~passed_over).any(axis=1))
         for view in views:
             alone[np.isin(self.buckets, list(self._in_buffer(view)))] = False
         return self.buckets[alone], self.buckets[some_left]

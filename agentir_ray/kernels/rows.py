@@ -26,8 +26,8 @@ ARRAYS = {
 }  # fmt: skip
 AT = {name: 2 * i for i, name in enumerate(ARRAYS)}
 FILTER, CHANGES = AT["filter"], AT["deleted_seq"]
-KIND, NEWEST_CREATED, HIDDEN, FIRST, END = range(2 * len(ARRAYS), 2 * len(ARRAYS) + 5)
-WIDTH = END + 1
+KIND, NEWEST_CREATED, HIDDEN, FIRST, END, NUMBER = range(2 * len(ARRAYS), 2 * len(ARRAYS) + 6)  # NUMBER: what refs call the segment, whichever rows are searched
+WIDTH = NUMBER + 1
 UNKNOWN = 2**62  # in HIDDEN, how many of the documents a query may not see: any number
 
 # What a posting's contribution is: gain * tf / (tf + base + slope * length), or gain * weight with the weight in its class, or beside it.

@@ -45,7 +45,7 @@ from agentir_ray.kernels.postings import (
     reach_of_block,
     reach_of_classes,
 )  # fmt: skip
-from agentir_ray.kernels.rows import BM25, END, FIRST, HIDDEN, NEWEST_CREATED, documents_of, postings_of
+from agentir_ray.kernels.rows import BM25, END, FIRST, HIDDEN, NEWEST_CREATED, NUMBER, documents_of, postings_of
 from agentir_ray.kernels.signatures import (
     FLOAT,
     INT,
@@ -337,7 +337,7 @@ def _walk(
                     if k == 0:
                         size += 1 if score > floor or seq > counted_seq else 0
                         continue
-                    ref = np.int64(o) << 32 | d
+                    ref = row[NUMBER] << 32 | d
                     if k <= FEW:
                         size = offer(score, seq, ref, size, heap_score, heap_seq, heap_ref)
                     else:
@@ -381,8 +381,8 @@ def search(
 ) -> Any:
     """Offer the documents of some segments to the heap of the k best so far; returns its new size.
 
-    `rows` (`kernels.rows`) are all segments', `order` int64 those to search, the most promising first; ordinals int64 (terms, segments): -1 where a term does not occur;
-    gain float64 (terms), in the query's order. A ref is segment << 32 | document. skipped[segment] becomes 1 where a segment could not reach the threshold. Scratch: WINDOW
+    `rows` (`kernels.rows`) are segments', `order` int64 those to search, the most promising first; ordinals int64 (terms, rows): -1 where a term does not occur;
+    gain float64 (terms), in the query's order. A ref is row[NUMBER] << 32 | document. skipped[row] becomes 1 where a segment could not reach the threshold. Scratch: WINDOW
     zeros (left zero again), WINDOW + 1, WINDOW.
     """
     return _walk(

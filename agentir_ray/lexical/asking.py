@@ -32,7 +32,7 @@ def bounds(snapshot: Snapshot, scoring: Scoring, visibility: Visibility, priors:
 
     It holds at any statistics and whatever is filtered or deleted. Buffers have no bound but their scores: they are small, and searched first.
     """
-    rows = look_at(snapshot, visibility).rows
+    rows = look_at(snapshot, visibility, segments=np.arange(len(snapshot.segments))).rows
     reach = np.empty(len(rows), np.float64)
     topk.reach_of_segments(rows, snapshot.ordinals, scoring.gain, scoring.base, scoring.slope, reach)
     for i, segment in enumerate(snapshot.segments):
@@ -98,7 +98,7 @@ def count_before(snapshot: Snapshot, scoring: Scoring, score: float, seq: int, v
     if snapshot.segments:
         look = look_at(snapshot, visibility, expression)
         query = scoring_arguments(scoring, priors, visibility, score)
-        arguments: tuple[Any, ...] = look.rows, snapshot.newest_first, snapshot.ordinals, *query, *times, seq, *scratch()
+        arguments: tuple[Any, ...] = look.rows, look.order, look.ordinals, *query, *times, seq, *scratch()
         count += topk.count_before(*arguments)
     return count
 

@@ -64,7 +64,7 @@ class Snapshot(NamedTuple):
     """A consistent look at the index for one query.
 
     `rows` int64 (segments, WIDTH) and `newest_first` (segments that are not cold) are for the kernel (`kernels.rows`); ordinals int64 (terms, segments): -1 where a term does not
-    occur; `cold` bool (segments).
+    occur; `oldest` and `newest` timestamp int64, `cold` bool (segments).
     `changes` holds one entry a segment, `buffer_filters` one bitmap a buffer (empty: no filter). Empty buffers are left out.
     """
 
@@ -73,6 +73,8 @@ class Snapshot(NamedTuple):
     segments: tuple[Segment, ...]
     rows: Array
     newest_first: Array
+    oldest: Array
+    newest: Array
     cold: Array
     ordinals: Array
     changes: tuple[Changes, ...]
@@ -114,15 +116,12 @@ class Index:
         while True:
             directory = self._directory
             ordinals, df = directory.look_up(terms)
-            _ = directory.rows, directory.newest_first, directory.cold  # made before the lock is taken
-            documents = length = 0
+            rows, newest_first, spans, cold = directory.rows, directory.newest_first, directory.spans, directory.cold  # made before the lock is taken
             views, filters = [], []
             with self.lock:
                 if directory is not self._directory:
                     continue
-                for segment in directory.segments:
-                    documents += segment.live_documents
-                    length += segment.live_length
+                documents, length = directory.live
                 changes = tuple([segment.overlay.view() for segment in directory.segments])
                 for buffer in self.buffers:
                     if buffer.documents:
@@ -134,7 +133,7 @@ class Index:
                         filters.append(NO_FILTER if expression is EVERYTHING else evaluate(expression, buffer))
                 seq = self.seq
             statistics = Statistics(documents, length, tuple(df))
-            return Snapshot(seq, statistics, directory.segments, directory.rows, directory.newest_first, directory.cold, ordinals, changes, tuple(views), tuple(filters))
+            return Snapshot(seq, statistics, directory.segments, rows, newest_first, *spans, cold, ordinals, changes, tuple(views), tuple(filters))
 
     def find(self, id: str) -> list[Place]:
         """Every version of the record that was not erased, oldest first."""
@@ -268,7 +267,7 @@ class Index:
         self.segments = (*(part for part in self.segments if part not in replaced), *segments)
         if self.sealing in replaced:
             self.sealing = None
-        self._directory = Directory(self.segments)
+        self._directory = Directory(self.segments, self._directory)
 
     def exchange(self, old: Segment, new: Segment) -> bool:
         """Put `new`, which is `old` over other bytes (`Segment.over`), in its place; call under the lock. False when `old` is not here any more."""
@@ -276,7 +275,7 @@ class Index:
             return False
         new.take_over(old)
         self.segments = tuple([new if segment is old else segment for segment in self.segments])
-        self._directory = Directory(self.segments)
+        self._directory = Directory(self.segments, self._directory)
         return True
 
     @staticmethod

@@ -66,10 +66,13 @@ class TopK(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What of the segments a query may see: the rows for the kernel, and what they point to beside the snapshot's own arrays."""
+    """What of some segments a query may see: the kernel's `rows`, the `order` in which to search them, ordinals int64 (terms, rows), and the `segments`, as `order` goes."""
 
     rows: Array
-    held: list[Array]
+    order: Array
+    ordinals: Array
+    segments: Array
+    held: list[Array]  # what the rows point to beside the snapshot's own arrays
 
 
 def top_k(
@@ -86,20 +89,19 @@ def top_k(
     heap = np.empty(k, np.float64), np.empty(k, np.int64), np.empty(k, np.int64)
     query = scoring_arguments(scoring, priors, visibility, min_score)
     times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
-    segments = len(snapshot.segments)
     size = search_buffers(snapshot, None, query, visibility, 0, heap)
-    skipped, left = np.zeros(segments, np.int64), snapshot.cold.copy()
-    if len(snapshot.newest_first):
+    look = look_at(snapshot, visibility, expression)
+    skipped, left = np.zeros(len(snapshot.segments), np.int64), snapshot.cold.copy()
+    if len(look.order):
         kernel = _search_long if sum(snapshot.statistics.df) > LONG_POSTINGS else topk.search
-        look = None
-        order = snapshot.newest_first
-        for part in (order,) if expired is None else (order[i : i + 1] for i in range(len(order))):
+        passed_over = np.zeros(len(look.rows), np.int64)
+        for part in (slice(None),) if expired is None else (slice(i, i + 1) for i in range(len(look.order))):
             if expired is not None and expired():
-                left[part] = True
+                left[look.segments[part]] = True
                 continue
-            look = look or look_at(snapshot, visibility, expression)
-            arguments: tuple[Any, ...] = look.rows, part, snapshot.ordinals, *query, *times, size, *heap, skipped, *scratch()
+            arguments: tuple[Any, ...] = look.rows, look.order[part], look.ordinals, *query, *times, size, *heap, passed_over, *scratch()
             size = kernel(*arguments)
+        skipped[look.segments] = passed_over[look.order]
     return TopK(*best_first(size, *heap), skipped.astype(bool), left)
 
 
@@ -137,28 +139,40 @@ def search_buffers(snapshot: Snapshot, chosen: Array | None, query: tuple[Any, .
     return size
 
 
-def look_at(snapshot: Snapshot, visibility: Visibility, expression: Expression = EVERYTHING) -> Look:
-    """The rows of the snapshot's segments, narrowed to what a query may see."""
-    all_times = visibility.since_us == MIN_TIME_US and visibility.until_us == MAX_TIME_US
-    if all_times and expression is EVERYTHING and not any(len(changes.deleted_seq) for changes in snapshot.changes):
-        return Look(snapshot.rows, [])
-    rows, held = snapshot.rows.copy(), []
-    for i, segment in enumerate(snapshot.segments):
+def look_at(snapshot: Snapshot, visibility: Visibility, expression: Expression = EVERYTHING, segments: Array | None = None) -> Look:
+    """Of `segments` (default: those that can be searched and hold something of the time range, the newest first) what a query may see."""
+    since_us, until_us = visibility.since_us, visibility.until_us
+    all_times = since_us == MIN_TIME_US and until_us == MAX_TIME_US
+    if segments is None:
+        segments = snapshot.newest_first
         if not all_times:
-            first, end = segment.time_range(visibility.since_us, visibility.until_us)
-            rows[i, FIRST], rows[i, END], rows[i, HIDDEN] = first, max(first, end), UNKNOWN
-        rows[i, HIDDEN] += segment.overlay.changed_at_most
+            segments = segments[(snapshot.newest[segments] >= since_us) & (snapshot.oldest[segments] <= until_us)]
+    chosen = segments.tolist()
+    changed = [(place, i) for place, i in enumerate(chosen) if len(snapshot.changes[i].deleted_seq)]
+    if all_times and expression is EVERYTHING and not changed:
+        return Look(snapshot.rows, segments, snapshot.ordinals, segments, [])
+    rows, ordinals, held = snapshot.rows[segments], snapshot.ordinals.take(segments, axis=1), []
+    if not all_times:
+        for place, i in enumerate(chosen):
+            segment = snapshot.segments[i]
+            oldest_us, newest_us = segment.span_us
+            if oldest_us < since_us or newest_us > until_us:
+                first, end = segment.time_range(since_us, until_us)
+                rows[place, FIRST], rows[place, END], rows[place, HIDDEN] = first, max(first, end), UNKNOWN
+    for place, i in changed:
+        rows[place, HIDDEN] += snapshot.segments[i].overlay.changed_at_most
         for j, column in enumerate(snapshot.changes[i]):
-            point_to(rows[i], CHANGES + 2 * j, column)
-        if expression is not EVERYTHING:
-            if rows[i, FIRST] == rows[i, END] or snapshot.ordinals[:, i].max(initial=-1) < 0:
-                rows[i, END] = rows[i, FIRST]  # nothing is there to be filtered
+            point_to(rows[place], CHANGES + 2 * j, column)
+    if expression is not EVERYTHING:
+        for place, i in enumerate(chosen):
+            if rows[place, FIRST] == rows[place, END] or ordinals[:, place].max(initial=-1) < 0:
+                rows[place, END] = rows[place, FIRST]  # nothing is there to be filtered
                 continue
-            words = segment.passing(expression)
+            words = snapshot.segments[i].passing(expression)
             held.append(words)
-            rows[i, HIDDEN] = UNKNOWN
-            point_to(rows[i], FILTER, words)
-    return Look(rows, held)
+            rows[place, HIDDEN] = UNKNOWN
+            point_to(rows[place], FILTER, words)
+    return Look(rows, np.arange(len(chosen)), ordinals, segments, held)
 
 
 def scratch() -> tuple[Any, ...]:

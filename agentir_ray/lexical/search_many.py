@@ -143,7 +143,7 @@ def _search(answer: TopKMany, batch: _Batch, visibility: Visibility, expression:
                 own = slice(start[i], start[i + 1])
                 size[i] = search_buffers(snapshot, chosen[own], (query[0][own], *query[1:]), visibility, 0, (score[i], seq[i], ref[i]))
             if snapshot.segments:
-                segments = look.rows, snapshot.newest_first, snapshot.ordinals[chosen]
+                segments = look.rows, look.order, look.ordinals[chosen]
                 arguments: tuple[Any, ...] = *segments, start, *query, *times, 0, end - first, size, score, seq, ref, *scratch()
                 topk.search_many(*arguments)
             else:

@@ -102,6 +102,7 @@ class Segment:
         written = [self._file.array(name) for name in OVERLAY] if OVERLAY[0] in self._file else None
         self.overlay = Overlay(self.documents, written)
         self._dead_df: Array | None = None
+        self._row: tuple[Array | None, Array] | None = None
         if written is not None:
             self._subtract(self.overlay.deleted())
 
@@ -160,8 +161,9 @@ class Segment:
         It takes its place by `Index.exchange`; what is cached of the one is of the other, too.
         """
         other = copy.copy(self)
-        for name in ("row", "_row_arrays", "terms", "stored_fields", "_ids"):
+        for name in ("_row_arrays", "terms", "stored_fields", "_ids"):
             vars(other).pop(name, None)
+        other._row = None
         other._file = self._file if file is None else file
         other.path = other._file.path
         other._heavy = heavy
@@ -173,18 +175,24 @@ class Segment:
         """What happened to the documents of `other`, which are these, up to now and from now on; call under the namespace's lock."""
         self.overlay, self._dead_df = other.overlay, other._dead_df
         self.live_documents, self.live_length, self.answers = other.live_documents, other.live_length, other.answers
-        vars(self).pop("row", None)
 
     @cached_property
     def _row_arrays(self) -> dict[str, Array]:
         arrays = {name: _nothing(ARRAYS[name]) if self.cold and name in HEAVY else self.array(name) for name in _SEARCHED}
         return arrays | {"numbers": np.array([self.largest_importance, 1.0, *self.sealed])}
 
-    @cached_property
+    @property
     def row(self) -> Array:
-        """What kernels are told of this segment (`kernels.rows`); valid as long as the segment is held. That of a cold one serves look-ups and bounds, and no search."""
-        dead = {} if self._dead_df is None else {"dead_df": self._dead_df}
-        return make_row(self._row_arrays | dead, BM25, self.newest_created_us, self.documents)
+        """What kernels are told of this segment (`kernels.rows`); valid as long as the segment is held. That of a cold one serves look-ups and bounds, and no search.
+
+        It is made outside the namespace's lock, maybe while the first deletion comes: one that does not know of it is not served again.
+        """
+        dead, made = self._dead_df, self._row
+        if made is not None and made[0] is dead:
+            return made[1]
+        row = make_row(self._row_arrays | ({} if dead is None else {"dead_df": dead}), BM25, self.newest_created_us, self.documents)
+        self._row = dead, row
+        return row
 
     # Terms.
 
@@ -219,7 +227,6 @@ class Segment:
         if len(docs):
             if self._dead_df is None:
                 self._dead_df = np.zeros(len(self.array("term_hash")), np.int32)
-                self.__dict__.pop("row", None)
             subtract_terms(self.array("forward_start"), self.array("forward"), docs, self._dead_df)
 
     @cached_property

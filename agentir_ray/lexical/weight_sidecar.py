@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from agentir_ray.errors import DamagedError, FormatError, InvalidInputError
 from agentir_ray.kernels.hashing import find_strings
-from agentir_ray.kernels.rows import CLASS_WEIGHT, F32_WEIGHT, U16_WEIGHT, WIDTH, make_row
+from agentir_ray.kernels.rows import CLASS_WEIGHT, F32_WEIGHT, NUMBER, U16_WEIGHT, WIDTH, make_row
 from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.query import Query, Scoring
 from agentir_ray.lexical.segment import OPEN_BYTES, Segment
@@ -120,6 +120,7 @@ def weighted_snapshot(snapshot: Snapshot, sidecars: Sequence[WeightedPostings | 
     for i, sidecar in enumerate(sidecars):
         if sidecar is not None:
             rows[i] = sidecar.row
+            rows[i, NUMBER] = i
             ordinals[:, i] = sidecar.ordinals(strings, hashed)
             df = [count + sidecar.posting_count(t) for count, t in zip(df, ordinals[:, i].tolist(), strict=True)]
     return snapshot._replace(statistics=snapshot.statistics._replace(df=tuple(df)), rows=rows.reshape(-1, WIDTH), ordinals=ordinals, buffers=(), buffer_filters=())
