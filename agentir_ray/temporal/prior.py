@@ -16,8 +16,8 @@ at most 15 beyond): an answer outside takes the proof away, and the partitions a
 others with a probability of at most 1 / (n + 1) = 1.7%. After any change of the law the j-th audit sees its j-th answer, and until the next audit an answer is missed with at most
 1 / (j + 1). So if a share of the searches is audited, a change costs fewer than (1 + ln n) / share misses in expectation, 170 at 3% and eps = .05, whatever changed; a memory of
 twice as many answers would allow for two or three outside, and for as many times the misses. Pausing after a surprise took away a third to a half of them in simulated lives, for
-6 to 10% of the time for which a steady prior is supported (.3% where exact searches get feedback). What remains: one ill-timed change can cost a life of a few thousand searches more
-than eps = .05, and one of some twenty thousand more than .01.
+6 to 10% of the time for which a steady prior is supported (.3% where exact searches get feedback). What remains: one ill-timed change can cost a life of a few thousand searches
+more than eps = .05, and one of some twenty thousand more than .01.
 
 Not seen here: that answers to one question are not independent, and that the best hit of a complete search need not be what its asker wanted.
 """
