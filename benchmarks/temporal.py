@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
         "missed": (
             "share of answers missed by a supported prior at eps = .05 after 5,000 self-fed steps: geometric, power law, mixed, flat, shift",
             "<= .05 each, or the prior is not supported and exact answers",
-            lambda: import_module("benchmarks.temporal_prior").assumption_fails(report),
+            lambda: import_module("benchmarks.temporal_prior").assumption_fails(report, options.plots),
         ),
         "flat": ("`auto` on flat data", "recall equal to exact, at most 10% dearer", lambda: scaling.flat()),
         "interval": ("interval of lambda on 1,000 simulated geometric samples", "covers in 93.0-97.0%", lambda: import_module("benchmarks.temporal_prior").interval(report)),
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> int:
             if options.only in (None, part):
                 report.measure(name, bar, work)
         if options.only in (None, QUALITY):
-            quality(report)
+            quality(report, options.quick, options.plots)
         return report.end(options.json)
 
 
@@ -71,10 +71,10 @@ def property_test() -> Outcome:
     return done.stdout.strip().splitlines()[-1] if done.stdout.strip() else f"exit code {done.returncode}", done.returncode == 0
 
 
-def quality(report: Report) -> None:
+def quality(report: Report, quick: bool, folder: Path) -> None:
     """Figures only; that they cannot be had must not hide the others."""
     try:
-        import_module("benchmarks.temporal_quality").quality(report)
+        import_module("benchmarks.temporal_quality").quality(report, quick, folder)
     except Exception as error:
         report.figure(QUALITY, f"not measured: {type(error).__name__}: {error}")
 
