@@ -54,7 +54,8 @@ class Run(NamedTuple):
     fitted: list[tuple[float, str]]
 
 
-def run(chats: Sequence[Chat], priors: dict[str, list[Prior]]) -> Run:
+def run(chats: Sequence[Chat], priors: Sequence[Prior]) -> Run:
+    """`priors` are those of partitions of 7 days, which is what a new namespace has."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         grid = []
@@ -67,20 +68,17 @@ def run(chats: Sequence[Chat], priors: dict[str, list[Prior]]) -> Run:
                 grid.append(np.stack([each.scores.mean(axis=1) for each in cells], axis=1))
         fitted = [GRID[cell] for cell in best_elsewhere([scores[:, 1:] for scores in grid])]
         answers: dict[str, list[Answers]] = {}
-        for chat, term, week, day in zip(chats, fitted, priors["7 days"], priors["1 day"], strict=True):
-            keep_prior(path, chat, week, PARTITION_WIDTH_US)
+        for chat, term, prior in zip(chats, fitted, priors, strict=True):
+            keep_prior(path, chat, prior)
             settings: dict[str, dict[str, Any]] = {}
             for coverage in (1 - EPS, "auto", "exact"):
                 settings[f"{coverage}"] = {"coverage": coverage}
                 settings[f"{coverage} + recency"] = {"coverage": coverage, "recency": term}
             settings["parsed"] = {"coverage": "exact", "temporal": "parse"}
-            settings["paper"] = {"coverage": "exact", "since": week.paper_since_us}
+            settings["paper"] = {"coverage": "exact", "since": prior.paper_since_us}
             with opened(path, chat) as memory:
                 for name, options in settings.items():
                     answers.setdefault(name, []).append(ask(memory, chat, **options))
-            keep_prior(path, chat, day, DAY_US)
-            with opened(path, chat) as memory:
-                answers.setdefault("0.95, 1 day", []).append(ask(memory, chat, coverage=1 - EPS))
     return Run(answers, grid, fitted)
 
 
@@ -103,10 +101,9 @@ def ask(memory: Memory, chat: Chat, **options: Any) -> Answers:
     return Answers(np.array(scores), found, exact, ranges)
 
 
-def keep_prior(path: Path, chat: Chat, prior: Prior, width_us: int) -> None:
+def keep_prior(path: Path, chat: Chat, prior: Prior) -> None:
     """Put the prior where the namespace will find it when it is loaded next."""
     with opened(path, chat) as memory:
-        memory.repartition(width_us)
         store = memory._store
         with store.namespace(memory.namespace) as namespace:
             store.writer.save_prior(namespace.number, namespace.epoch, prior.statistics.encode())

@@ -129,7 +129,7 @@ def draw(rows: Mapping[str, Sequence[Ages]], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    style = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10, "axes.titleweight": "bold", "axes.titlelocation": "left"}
+    style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "axes.titlesize": 10, "axes.titleweight": "bold", "axes.titlelocation": "left"}
     columns = 1 + max(map(len, rows.values()))
     with plt.rc_context(style):
         figure, axes = plt.subplots(len(rows), columns, figsize=(3.5 * columns, 2.9 * len(rows) + 0.8), squeeze=False, layout="constrained")

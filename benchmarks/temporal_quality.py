@@ -39,7 +39,6 @@ ALL = "all data sets"  # each counting the same
 TERMS = {  # what is judged: one run against another
     "recency term": ("exact + recency", "exact"),
     "coverage .95": ("0.95", "exact"),
-    "coverage .95, partitions of 1 day": ("0.95, 1 day", "exact"),
     "coverage .95, both with recency": ("0.95 + recency", "exact + recency"),
     "coverage auto": ("auto", "exact"),
     "coverage auto, both with recency": ("auto + recency", "exact + recency"),
@@ -79,12 +78,16 @@ def quality(report: Report, quick: bool = False, plots: Path = PLOTS) -> None:
     panels: dict[str, list[Ages]] = {width: [] for width in WIDTHS}
     for name, chats in sets.items():
         priors = {width: priors_of(chats, width_us) for width, width_us in WIDTHS.items()}
-        runs[name] = run(chats, priors)
+        runs[name] = run(chats, priors["7 days"])
         report.figure(f"{name} done", f"{len(chats)} chats")
         findings[name] = {
             "chats": len(chats), "records": sum(len(chat.records) for chat in chats), "questions": sum(len(chat.questions) for chat in chats),
-            "ages": ages_found(chats), "priors": {width: prior_found(chats, several, runs[name], width) for width, several in priors.items()},
-            "recency": recency_found(chats, runs[name]), "times": times_found(chats, runs[name]), **recalls({name: runs[name]}),
+            "ages": ages_found(chats), "priors": {width: prior_found(chats, several) for width, several in priors.items()},
+            "recency": recency_found(chats, runs[name]), "times": times_found(chats, runs[name]),
+            "coverage .95": {
+                "gold lost": gold_lost(runs[name].answers["exact"], runs[name].answers["0.95"]),
+                "answers that say exact": sum(answers.exact for answers in runs[name].answers["0.95"]) / sum(len(chat.questions) for chat in chats),
+            }, **recalls({name: runs[name]}),
         }  # fmt: skip
         for width, width_us in WIDTHS.items():
             panels[width].append(panel(name, chats, width_us, EPS))
@@ -110,9 +113,8 @@ def recalls(runs: Mapping[str, Run]) -> dict[str, Any]:
     return {"recall": recall, "terms": terms}
 
 
-def prior_found(chats: Sequence[Chat], priors: Sequence[Prior], found: Run, width: str) -> dict[str, Any]:
-    """What the priors of the chats decided, and what the answers lost by it: of the gold that exact search has among its ten best, the share that coverage .95 has not."""
-    name = "0.95" if width == "7 days" else "0.95, 1 day"
+def prior_found(chats: Sequence[Chat], priors: Sequence[Prior]) -> dict[str, Any]:
+    """What the priors of the chats decided."""
     lambdas = [prior.fitted.lambda_ for prior in priors]
     gold = [chat.times_us[record] < prior.paper_since_us for chat, prior in zip(chats, priors, strict=True) for question in chat.questions for record in question.gold]
     return {
@@ -122,8 +124,6 @@ def prior_found(chats: Sequence[Chat], priors: Sequence[Prior], found: Run, widt
         "k": float(np.mean([prior.decision.partitions for prior in priors])),
         "mass": float(np.mean([prior.decision.mass for prior in priors])),
         "lambda of the others": [min(lambdas), max(lambdas)],
-        "answers that say exact": sum(answers.exact for answers in found.answers[name]) / sum(len(chat.questions) for chat in chats),
-        "gold lost": gold_lost(found.answers["exact"], found.answers[name]),
         "gold outside k* of lambda = 1.7": sum(gold) / len(gold),
     }
 
@@ -142,7 +142,7 @@ def times_found(chats: Sequence[Chat], found: Run) -> dict[str, Any]:
         if pairs[0]:
             judged = difference(pairs[:1], pairs[1:])
             kinds[name] = {"questions": int(sum(map(np.sum, chosen))), **judged._asdict(), "says": judged.words}
-    return {"kinds": kinds, "gold outside": 1 - sum(golden) / len(golden) if golden else 0.0, "phrases": dict(Counter(times.phrase for _, _, times in read).most_common(8))}
+    return {"kinds": kinds, "gold outside": 1 - sum(golden) / len(golden) if golden else 0.0, "phrases": dict(Counter(times.phrase.lower() for _, _, times in read).most_common(8))}
 
 
 def gold_lost(exact: Sequence[Answers], other: Sequence[Answers]) -> float:
@@ -203,15 +203,18 @@ def tables(findings: Mapping[str, Any]) -> list[str]:
     lines += _table("| times in the question parsed | | questions | mean of the four [95%] | it | gold outside what was read | most read |")
     for name, found in sets.items():
         times = found["times"]
+        told = [_share(times["gold outside"]), ", ".join(f"{phrase} ({count})" for phrase, count in times["phrases"].items())]
         for kind, judged in times["kinds"].items():
-            phrases = ", ".join(f"{phrase} ({count})" for phrase, count in times["phrases"].items())
-            lines.append(_row(name, kind, judged["questions"], _interval(judged), judged["says"], _share(times["gold outside"]), phrases))
-    lines += _table("| prior | partitions of | supported | because | lambda of the others | partitions | k | mass | gold lost by .95 | gold outside k* of lambda = 1.7 |")
+            lines.append(_row(name, kind, judged["questions"], _interval(judged), judged["says"], *(told if "read" in kind else ["", ""])))
+    lines += _table(
+        "| prior | partitions of | supported | because | lambda of the others | partitions | k | mass | answers that say exact | gold lost by .95 | gold outside lambda = 1.7 |"
+    )
     for name, found in sets.items():
         for width, prior in found["priors"].items():
             low, high = prior["lambda of the others"]
             reasons = "; ".join(f"{reason} ({times})" for reason, times in prior["reasons"].items())
-            numbers = [f"{prior['partitions']:.1f}", f"{prior['k']:.1f}", f"{prior['mass']:.3f}", _share(prior["gold lost"]), _share(prior["gold outside k* of lambda = 1.7"])]
+            asked = [_share(found["coverage .95"][part]) if width == "7 days" else "not asked" for part in ("answers that say exact", "gold lost")]
+            numbers = [f"{prior['partitions']:.1f}", f"{prior['k']:.1f}", f"{prior['mass']:.3f}", *asked, _share(prior["gold outside k* of lambda = 1.7"])]
             lines.append(_row(name, width, f"{prior['supported']} of {found['chats']}", reasons, f"{low:.3f} to {high:.3f}", *numbers))
     lines += _table("| ages | median rank of gold sessions | of a blind pick | mean rank of gold records [95%] | they are |")
     for name, found in sets.items():
@@ -241,7 +244,7 @@ def _interval(judged: Mapping[str, Any]) -> str:
 
 
 def _share(value: float) -> str:
-    return f"{value:.3f}".removeprefix("0")
+    return f"{value:.3f}".removeprefix("0") if abs(value) < 1 else f"{value:.0f}"
 
 
 def _signed(value: float) -> str:
