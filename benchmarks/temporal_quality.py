@@ -55,7 +55,7 @@ def main() -> int:
     arguments = parser.parse_args()
     report = Report("Recall on dated data")
     quality(report, arguments.quick, arguments.plots)
-    if not arguments.json:
+    if not arguments.json and report.figures["dated data"]:
         print(*tables(report.figures["dated data"]), sep="\n")
     return report.end(arguments.json)
 
