@@ -11,8 +11,8 @@ import numba
 from agentir_ray.kernels.signatures import INT, READ_I32, WRITE_I32
 
 
-@numba.njit([numba.void(INT, READ_I32, READ_I32, INT, WRITE_I32, WRITE_I32, WRITE_I32, WRITE_I32, WRITE_I32, WRITE_I32)], cache=True)
-def append_postings(doc: Any, term: Any, tf: Any, at: Any, head: Any, df: Any, posting_doc: Any, posting_term: Any, posting_tf: Any, posting_next: Any) -> None:
+@numba.njit([numba.void(INT, READ_I32, READ_I32, INT, *[WRITE_I32] * 7)], cache=True)
+def append_postings(doc: Any, term: Any, tf: Any, at: Any, head: Any, df: Any, most_tf: Any, posting_doc: Any, posting_term: Any, posting_tf: Any, posting_next: Any) -> None:
     """Append the postings of one document at position `at`; term int32 and tf int32, distinct terms."""
     for i in range(len(term)):
         t = term[i]
@@ -23,6 +23,7 @@ def append_postings(doc: Any, term: Any, tf: Any, at: Any, head: Any, df: Any, p
         posting_next[p] = head[t]
         head[t] = p
         df[t] += 1
+        most_tf[t] = max(most_tf[t], tf[i])
 
 
 @numba.njit([INT(INT, INT, READ_I32, READ_I32, READ_I32)], cache=True)

@@ -1,4 +1,4 @@
-"""Exact top-k over segments, and over the growing buffer (`docs/pruning.md` explains it).
+"""Exact top-k over segments (`docs/pruning.md` explains it).
 
 **Pruning never decides a tie.** What a document can still reach is bounded from above, whatever the statistics are, and it is dropped only when that is strictly below the k-th
 score; survivors are scored by the one canonical function. Equal scores are ordered by sequence number, newer first.
@@ -50,20 +50,16 @@ from agentir_ray.kernels.signatures import (
     FLOAT,
     INT,
     READ_F64,
-    READ_I32,
     READ_I64,
     READ_I64_2D,
-    READ_U64,
     WRITE_F32,
     WRITE_F64,
     WRITE_F64_2D,
-    WRITE_I32,
     WRITE_I64,
     WRITE_I64_2D,
     WRITE_U16,
     together,
 )  # fmt: skip
-from agentir_ray.kernels.visible import passes, visible
 
 FIRST_SLICE, FIRST_SLICES_RESULTS = 4_096, 64  # documents, and documents a result, where no threshold is known; each slice is twice the one before, up to a window
 READ_THROUGH = 8  # a list is read through, rather than searched, to locate as many documents as this times fewer than its postings
@@ -508,74 +504,3 @@ def term_tf(rows: Any, which: Any, ordinal: Any, doc: Any) -> Any:
     postings = postings_of(rows[which])
     p = find_posting(postings, ordinal, doc)
     return exact_tf(postings, p) if p >= 0 else np.int64(0)
-
-
-@numba.njit(
-    [INT(READ_I32, *_SCORING, INT, INT, INT, READ_U64, *_SNAPSHOT, READ_I32, READ_I32, READ_I32, *[READ_I64] * 5, READ_F64, *[READ_I64] * 4, INT, *_HEAP, WRITE_F64, WRITE_I32)],
-    cache=True,
-)
-def search_buffer(
-    head: Any,
-    gain: Any,
-    base: Any,
-    slope: Any,
-    recency_weight: Any,
-    tau_us: Any,
-    importance_weight: Any,
-    as_of_us: Any,
-    min_score: Any,
-    documents: Any,
-    since_us: Any,
-    until_us: Any,
-    filter_words: Any,
-    snapshot_seq: Any,
-    expiry_now_us: Any,
-    written_until_us: Any,
-    posting_doc: Any,
-    posting_tf: Any,
-    posting_next: Any,
-    doc_length: Any,
-    seq: Any,
-    timestamp: Any,
-    created_at: Any,
-    expires_at: Any,
-    importance: Any,
-    deleted_seq: Any,
-    deleted_at: Any,
-    superseded_seq: Any,
-    superseded_at: Any,
-    segment: Any,
-    size: Any,
-    heap_score: Any,
-    heap_seq: Any,
-    heap_ref: Any,
-    accumulator: Any,
-    touched: Any,
-) -> Any:
-    """The same over the growing buffer, exhaustively: it is meant for a few thousand documents, and needs scratch for all of them.
-
-    head[i] is the newest posting of the i-th term, -1 for none.
-    """
-    found = 0
-    for i in range(len(head)):
-        p = np.int64(head[i]) if gain[i] > 0.0 else np.int64(-1)
-        while p >= 0:
-            d = np.int64(posting_doc[p])
-            if timestamp[d] >= since_us and timestamp[d] <= until_us and passes(d, filter_words):
-                part = contribution(gain[i], float(posting_tf[p]), float(doc_length[d]), base, slope)
-                if accumulator[d] == 0.0 and part > 0.0:  # a part that vanished must not list the document again
-                    touched[found] = d
-                    found += 1
-                accumulator[d] += part
-            p = np.int64(posting_next[p])
-    k = len(heap_score)
-    for c in range(found):
-        d = np.int64(touched[c])
-        score = accumulator[d]
-        accumulator[d] = 0.0
-        score = add_priors(score, timestamp[d], importance[d], as_of_us, recency_weight, tau_us, importance_weight)
-        if score < min_score or (size == k and score < heap_score[0]):
-            continue
-        if d < documents and visible(d, created_at, expires_at, deleted_seq, deleted_at, superseded_seq, superseded_at, snapshot_seq, expiry_now_us, written_until_us):
-            size = offer(score, seq[d], np.int64(segment) << 32 | d, size, heap_score, heap_seq, heap_ref)
-    return size

@@ -16,6 +16,7 @@ from agentir_ray.kernels.growing import append_postings, find_tf
 from agentir_ray.lexical.document import IndexedDocument
 from agentir_ray.lexical.filters.keys import EXISTS, field_key
 from agentir_ray.lexical.overlay import Changes, Overlay
+from agentir_ray.types import MIN_TIME_US
 
 Array = npt.NDArray[Any]
 SUPERSEDES_SOME = field_key("supersedes") + EXISTS
@@ -26,13 +27,23 @@ _FIRST_TERMS = 128
 
 
 class BufferView(NamedTuple):
-    """A consistent look at a buffer: its first `documents` documents, and the newest posting of each asked term (-1: none)."""
+    """A consistent look at a buffer: its first `documents` documents, and of each asked term its newest posting (`head`, -1: none), its number and its largest tf (int32).
+
+    `shortest` (tokens), `newest_us` and `largest_importance` bound all its documents.
+    """
 
     documents: int
     head: Array
+    number: Array
+    most_tf: Array
+    shortest: float
+    newest_us: int
+    largest_importance: float
     posting_doc: Array
+    posting_term: Array
     posting_tf: Array
     posting_next: Array
+    doc_posting: Array
     length: Array
     seq: Array
     timestamp: Array
@@ -79,6 +90,10 @@ class Buffer:
         # The last place of both stands for a term that is not there, so that number -1 finds it.
         self._head = np.full(_FIRST_TERMS, -1, np.int32)
         self.df = np.zeros(_FIRST_TERMS, np.int32)
+        self._most_tf = np.zeros(_FIRST_TERMS, np.int32)
+        self._shortest = np.inf
+        self._newest_us = MIN_TIME_US
+        self._largest_importance = 0.0
 
     def add(self, seq: int, document: IndexedDocument) -> int:
         """Append a document and return its number. `seq` is larger than all before."""
@@ -94,7 +109,12 @@ class Buffer:
         numbers = self._number_terms(document.terms)
         if self._postings + len(numbers) > len(self.posting_doc):
             self._grow_postings(self._postings + len(numbers))
-        append_postings(doc, numbers, document.tfs, self._postings, self._head, self.df, self.posting_doc, self.posting_term, self.posting_tf, self.posting_next)
+        append_postings(
+            doc, numbers, document.tfs, self._postings, self._head, self.df, self._most_tf, self.posting_doc, self.posting_term, self.posting_tf, self.posting_next
+        )  # fmt: skip
+        self._shortest = min(self._shortest, document.length)
+        self._newest_us = max(self._newest_us, document.timestamp_us)
+        self._largest_importance = max(self._largest_importance, document.importance)
         self._postings += len(numbers)
         self.doc_posting[doc + 1] = self._postings
         for key in document.keys:
@@ -120,6 +140,7 @@ class Buffer:
             size = max(2 * len(self._head), len(known) + 1)
             self._head = _resized(self._head, size, -1)
             self.df = _resized(self.df, size, 0)
+            self._most_tf = _resized(self._most_tf, size, 0)
         return np.array(numbers, np.int32)
 
     def _grow_documents(self) -> None:
@@ -144,13 +165,20 @@ class Buffer:
     def view(self, terms: Iterable[str]) -> tuple[BufferView, list[int]]:
         """What a reader of `terms` needs, and how many live documents hold each; call under the namespace's lock."""
         number = self.term_number.get
-        numbers = [number(term, -1) for term in terms]
+        numbers = np.array([number(term, -1) for term in terms], np.int32)
         view = BufferView(
             self.documents,
             self._head.take(numbers),
+            numbers,
+            self._most_tf.take(numbers),
+            self._shortest,
+            self._newest_us,
+            self._largest_importance,
             self.posting_doc,
+            self.posting_term,
             self.posting_tf,
             self.posting_next,
+            self.doc_posting,
             self.length,
             self.seq,
             self.timestamp,
@@ -200,7 +228,7 @@ class Buffer:
 
     def memory_bytes(self) -> int:
         """An estimate of the anonymous memory held."""
-        arrays = 7 * self.seq.nbytes + self.overlay.nbytes + 4 * self.posting_doc.nbytes + 2 * self._head.nbytes
+        arrays = 7 * self.seq.nbytes + self.overlay.nbytes + 4 * self.posting_doc.nbytes + 3 * self._head.nbytes
         return arrays + self.stored_bytes + 120 * (len(self.term_number) + len(self.key_docs) + len(self.id_docs))
 
 

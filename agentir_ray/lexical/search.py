@@ -1,4 +1,4 @@
-"""Top k of a snapshot: newest parts first, each under the threshold already reached.
+"""Top k of a snapshot: segments from the newest on, then the buffers, each under the threshold already reached.
 
 Exact: equal to scoring every document (see `kernels.topk`). A segment whose bound lies strictly below the threshold is skipped and named; what a deadline cuts is named, too, and
 so are cold segments, which cannot be searched.
@@ -15,6 +15,7 @@ from agentir_ray.kernels import topk
 from agentir_ray.kernels.heap import FEW, order_ties, sort_heap
 from agentir_ray.kernels.invert import WINDOW
 from agentir_ray.kernels.rows import CHANGES, END, FILTER, FIRST, HIDDEN, UNKNOWN, point_to
+from agentir_ray.kernels.topk_buffer import search_buffer
 from agentir_ray.lexical.filters import EVERYTHING, Expression
 from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.query import Priors, Scoring
@@ -89,7 +90,8 @@ def top_k(
     heap = np.empty(k, np.float64), np.empty(k, np.int64), np.empty(k, np.int64)
     query = scoring_arguments(scoring, priors, visibility, min_score)
     times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
-    size = search_buffers(snapshot, None, query, visibility, 0, heap)
+    # Many results are kept as segments leave them, in no order, where the buffers want a heap: then these go first.
+    size = search_buffers(snapshot, None, query, visibility, 0, heap) if k > FEW else 0
     look = look_at(snapshot, visibility, expression)
     skipped, left = np.zeros(len(snapshot.segments), np.int64), snapshot.cold.copy()
     if len(look.order):
@@ -102,6 +104,8 @@ def top_k(
             arguments: tuple[Any, ...] = look.rows, look.order[part], look.ordinals, *query, *times, size, *heap, passed_over, *scratch()
             size = kernel(*arguments)
         skipped[look.segments] = passed_over[look.order]
+    if k <= FEW:
+        size = search_buffers(snapshot, None, query, visibility, size, heap)
     return TopK(*best_first(size, *heap), skipped.astype(bool), left)
 
 
@@ -129,13 +133,14 @@ def search_buffers(snapshot: Snapshot, chosen: Array | None, query: tuple[Any, .
     times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
     for i in reversed(range(len(snapshot.buffers))):
         view = snapshot.buffers[i]
-        head = view.head if chosen is None else view.head[chosen]
+        terms = (view.head, view.number, view.most_tf) if chosen is None else (view.head[chosen], view.number[chosen], view.most_tf[chosen])
         arguments: tuple[Any, ...] = (
-            head, *query, view.documents, visibility.since_us, visibility.until_us, snapshot.buffer_filters[i], *times,
-            view.posting_doc, view.posting_tf, view.posting_next, view.length, view.seq, view.timestamp, view.created_at, view.expires_at, view.importance,
+            *terms, *query, view.documents, visibility.since_us, visibility.until_us, snapshot.buffer_filters[i], *times,
+            view.posting_doc, view.posting_term, view.posting_tf, view.posting_next, view.doc_posting,
+            view.length, view.seq, view.timestamp, view.created_at, view.expires_at, view.importance, view.shortest, view.newest_us, view.largest_importance,
             *view.changes, len(snapshot.segments) + i, size, *heap, *_buffer_scratch(view.documents),
         )  # fmt: skip
-        size = topk.search_buffer(*arguments)
+        size = search_buffer(*arguments)
     return size
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentir_ray.kernels import classes, growing, hashing, heap, invert, lookup, scores, tokenize, topk, visible
+from agentir_ray.kernels import classes, growing, hashing, heap, invert, lookup, scores, tokenize, topk, topk_buffer, visible
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
 from agentir_ray.lexical.seal import draft_buffer
@@ -173,7 +173,7 @@ def test_a_view_keeps_its_moment(tmp_path: Path) -> None:
 def test_each_kernel_is_compiled_once() -> None:
     """A kernel that is called from Python has one declared signature: mapped or heap arrays, integers or floats, nothing is compiled at the first search."""
     called = [
-        *(topk.search, topk.search_long, topk.search_many, topk.count_before, topk.score_documents, topk.reach_of_segments, topk.term_tf, topk.search_buffer),
+        *(topk.search, topk.search_long, topk.search_many, topk.count_before, topk.score_documents, topk.reach_of_segments, topk.term_tf, topk_buffer.search_buffer),
         *(
             scores.score_buffer,
             scores.add_priors,
