@@ -27,7 +27,7 @@ from agentir_ray.errors import AgentIRError, DamagedError, SpilledError
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.spilled import restored, spilled_sections
 from agentir_ray.sections import SectionFile, encode_sections
-from agentir_ray.storage.files import SYSTEM_FILES, FileOps, write_file
+from agentir_ray.storage.files import SYSTEM_FILES, FileOps, clean_temporary, write_file
 from agentir_ray.storage.patience import Patience
 from agentir_ray.storage.spill import MissingObjectError, SpillTarget
 
@@ -71,6 +71,7 @@ class Spiller:
         if not read_only:
             self._unswept = bool(self._identity)
             shutil.rmtree(store / LOADED, ignore_errors=True)
+            clean_temporary(str(store), files)
 
     def _read_identity(self) -> str:
         try:

@@ -195,4 +195,4 @@ def check_files(memory: Memory) -> None:
         assert {path.name for path in folder.iterdir()} == named if folder.is_dir() else not named
         with_files.add(folder)
     assert set((store.path / "segments").glob("*")) <= with_files
-    assert {path.name for path in store.path.iterdir()} <= {"LOCK", "log.sqlite3", "log.sqlite3-wal", "log.sqlite3-shm", "segments"}
+    assert {path.name for path in store.path.iterdir()} <= {"LOCK", "log.sqlite3", "log.sqlite3-wal", "log.sqlite3-shm", "segments", "SPILL", "loaded"}
