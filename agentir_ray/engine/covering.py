@@ -25,6 +25,7 @@ from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Coverage, to_datetime
 
 AUTO_EPS = 0.01  # of the answers, at most, may lie in spilled partitions that `auto` leaves where they are
 WIDEN = 2
+EVERYTHING_SEARCHED = "everything was searched, or skipped because it could not reach the answer"
 
 Bools = npt.NDArray[np.bool_]
 
@@ -57,13 +58,13 @@ class Ranked(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        return self.hottest == self.partitions.total and not self.left.any()
+        return self.hottest == self.partitions.total and not np.count_nonzero(self.left)
 
     @property
     def asked(self) -> Asked:
         """What feedback on this search needs to know: of the partitions that were searched without a gap, the newest, how many they are."""
         horizon = 0 if self.ranged else self.hottest
-        if self.left.any():
+        if np.count_nonzero(self.left):
             _, gaps = self.table.apart(self.left, self.left, ())
             horizon = min(horizon, self.partitions.total - int(np.searchsorted(self.partitions.buckets, gaps[-1], "right")))
         return Asked(self.partitions, horizon, self.complete)
@@ -92,10 +93,10 @@ def rank(namespace: Namespace, query: Query, request: Request, bm25: Bm25, expir
         hottest = min(WIDEN * hottest, partitions.total)
     left = best.left
     missing: tuple[Segment, ...] = ()
-    if left.any():
+    if np.count_nonzero(left):
         left = _could_matter(snapshot, scores, request, narrowed, best, wanted)
         here = left & snapshot.cold
-        if here.any():
+        if np.count_nonzero(here):
             if request.coverage == "auto" and not ranged:
                 decision = namespace.recency.decide(partitions.total, AUTO_EPS)
                 here &= _newer(snapshot, partitions, decision.partitions)
@@ -133,17 +134,19 @@ def coverage_of(ranked: Ranked, request: Request, why_left: str) -> Coverage:
     """What the answer says of itself; `why_left` tells why spilled segments could not be loaded, empty if nobody tried."""
     best, table, decision = ranked.best, ranked.table, ranked.decision
     mode, count = str(request.coverage), ranked.partitions.total
+    if ranked.complete and request.coverage in ("auto", "exact") and not np.count_nonzero(best.skipped) and not np.count_nonzero(best.left):  # nearly always
+        return Coverage(mode, count, reason=EVERYTHING_SEARCHED)
     asked_for = ranked.partitions.buckets[count - ranked.hottest :]
-    passed_over = best.skipped | (best.left & ~ranked.left)
+    passed_over = best.skipped | (best.left & ~ranked.left) if np.count_nonzero(best.left) else best.skipped
     skipped, left = 0, asked_for[:0]
-    if len(asked_for) and (passed_over.any() or ranked.left.any()):
+    if len(asked_for) and (np.count_nonzero(passed_over) or np.count_nonzero(ranked.left)):
         alone, some_left = table.apart(passed_over, ranked.left, ranked.snapshot.buffers)
         left = some_left[(some_left >= asked_for[0]) & (some_left <= asked_for[-1])]
         skipped = int(((alone >= asked_for[0]) & (alone <= asked_for[-1])).sum())
     not_searched = count - ranked.hottest + len(left)
     read = len(asked_for) - len(left) - skipped
     if ranked.complete:
-        reason = "everything was searched, or skipped because it could not reach the answer"
+        reason = EVERYTHING_SEARCHED
         if isinstance(request.coverage, float) and decision is None:
             reason = f"{reason}; the range of time says what is asked for"
         elif decision is not None and not decision.supported:

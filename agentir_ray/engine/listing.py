@@ -16,6 +16,7 @@ from agentir_ray.lexical.buffer import BufferView
 from agentir_ray.lexical.filters import EVERYTHING, Expression
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.lexical.index import NO_FILTER
+from agentir_ray.lexical.overlay import NO_CHANGES
 from agentir_ray.lexical.search import Visibility
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.codec import decode_id
@@ -42,7 +43,8 @@ def recent(namespace: Namespace, limit: int, cursor: str | None, visibility: Vis
     snapshot = namespace.index.snapshot((), expression)
     times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
     found: list[tuple[int, int, int, int]] = []  # one more than asked for of each part: they say whether there is another page
-    for part, (segment, changes) in enumerate(zip(snapshot.segments, snapshot.changes, strict=True)):
+    for part, segment in enumerate(snapshot.segments):
+        changes = snapshot.changes.get(part, NO_CHANGES)
         first, end = segment.time_range(visibility.since_us, visibility.until_us)
         words = NO_FILTER if expression is EVERYTHING else segment.passing(expression)
         docs: Array = np.empty(min(limit + 1, segment.documents), np.int64)
@@ -88,7 +90,8 @@ def matching_ids(namespace: Namespace, expression: Expression) -> list[str]:
     """The ids of all records that are not deleted and pass the filter, whatever their expiry or supersession, in the order of their sequence numbers."""
     snapshot = namespace.index.snapshot((), expression)
     found: list[tuple[int, str]] = []
-    for segment, changes in zip(snapshot.segments, snapshot.changes, strict=True):
+    for part, segment in enumerate(snapshot.segments):
+        changes = snapshot.changes.get(part, NO_CHANGES)
         found += _live(segment, segment.array("seq"), changes.deleted_seq, segment.passing(expression), snapshot.seq)
     for view, words in zip(snapshot.buffers, snapshot.buffer_filters, strict=True):
         found += _live(view, view.seq, view.changes.deleted_seq, everything(view.documents) if expression is EVERYTHING else words, snapshot.seq)

@@ -1,7 +1,8 @@
 """Learning from use which partitions hold the answers: a few searches of everything, and what callers say was useful.
 
-Of all searches a seeded few per cent are looked at. One that searched everything tells the age of its best hit. Another one is asked again, of everything, in the background: were
-only its own answers counted, the prior would see what it chose to see (DESIGN 5). What a search asked is remembered for a while, for the feedback that may come.
+Of all searches a seeded few per cent are looked at. One that searched everything tells the age of its best hit, if that stands out. Another one is asked again, of everything, in
+the background: were only its own answers counted, the prior would see what it chose to see (DESIGN 5). What a search asked is remembered for a while, for the feedback that may
+come.
 
 Feedback is saved at once. What searches tell is saved with it, by maintenance, and when the store is closed: a search causes no statement. What a killed process loses is learnt
 again.
@@ -26,6 +27,7 @@ from agentir_ray.lexical.query import Bm25, Query
 from agentir_ray.lexical.search import Found
 from agentir_ray.lexical.segment import Segment
 
+STANDS_OUT = 0.9  # the second best scores no more than this of the best: else which of them was meant is a guess, and guesses have any age
 AUDITED = 0.03  # of the searches: `temporal.prior` says how much is missed before a change is noticed
 KEPT_QUERIES = 16_384  # for which feedback may still come; half a kilobyte each
 WAITING = 64  # searches to be asked again; more are left out, as they would delay the searches that callers wait for
@@ -82,7 +84,11 @@ class Observer:
         self._until_audit -= 1
         if self._until_audit <= 0:
             self._until_audit = self._gap()
-            observation = _observation(ranked) if ranked.complete else None
+            observation = None
+            if ranked.complete and request.k + request.offset > 1:
+                observation = _observation(ranked)
+                if observation is None:
+                    return
             self._take(_Audit(namespace, observation, query, request, bm25))
 
     def _take(self, audit: _Audit) -> None:
@@ -121,7 +127,7 @@ class Observer:
             audit.namespace.recency.observe([observation])
 
     def _ask_again(self, audit: _Audit) -> Observation | None:
-        request = audit.request._replace(coverage="exact", k=1, offset=0)
+        request = audit.request._replace(coverage="exact", k=2, offset=0)
         ranked = rank(audit.namespace, audit.query, request, audit.bm25, None)
         if ranked.missing and not self._load(audit.namespace, ranked.missing, None):
             ranked = rank(audit.namespace, audit.query, request, audit.bm25, None)
@@ -156,8 +162,10 @@ class Observer:
 
 
 def _observation(ranked: Ranked) -> Observation | None:
-    """The age of the best hit of a complete search; None where nothing was found, or it lies after the query's now."""
-    found = ranked.best.found[:1]
+    """The age of the best hit of a complete search; None where none stands out, or it lies after the query's now."""
+    found = ranked.best.found[:2]
+    if len(found) == 2 and found[1].score > STANDS_OUT * found[0].score:
+        return None
     age = ranked.partitions.age(_timestamp(ranked.snapshot, found[0])) if found else None
     return None if age is None else Observation(age, ranked.partitions.total, True)
 

@@ -36,15 +36,19 @@ class PartitionTable:
         self.holds: Array = holds
         self._known = frozenset(self.buckets.tolist())
         self._followed: dict[int, _Followed] = {}  # by a buffer's first sequence number
+        self._last: tuple[int, frozenset[int], Partitions] | None = None
 
     def at(self, views: Sequence[BufferView], as_of_us: int) -> Partitions:
         """The partitions that are not empty at or before `as_of_us`, those of the buffers included."""
-        buckets = self.buckets
-        for view in views:
-            beyond = self._in_buffer(view) - self._known
-            if beyond:
-                buckets = np.union1d(buckets, list(beyond))
-        return Partitions(buckets[: np.searchsorted(buckets, as_of_us // self.width_us, "right")], self.width_us)
+        now = as_of_us // self.width_us
+        beyond = frozenset[int]().union(*[self._in_buffer(view) for view in views]) - self._known
+        last = self._last
+        if last is not None and last[0] == now and last[1] == beyond:
+            return last[2]
+        buckets = np.union1d(self.buckets, list(beyond)) if beyond else self.buckets
+        partitions = Partitions(buckets[: np.searchsorted(buckets, now, "right")], self.width_us)
+        self._last = now, beyond, partitions
+        return partitions
 
     def _in_buffer(self, view: BufferView) -> frozenset[int]:
         key = int(view.seq[0])

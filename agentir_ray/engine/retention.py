@@ -29,6 +29,7 @@ from agentir_ray.lexical.buffer import BufferView
 from agentir_ray.lexical.filters import EVERYTHING, Expression, parse_filter
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.lexical.index import NO_FILTER, Snapshot
+from agentir_ray.lexical.overlay import NO_CHANGES
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.codec import decode_id
 from agentir_ray.storage.protocol import Status
@@ -189,7 +190,8 @@ def _snapshot(namespace: Namespace, pinned: Expression | None) -> Snapshot:
 
 def _live(snapshot: Snapshot, pinned: Expression | None) -> Iterator[tuple[Segment | BufferView, Array, Array, Array, Words]]:
     """Of each part: timestamps, sequence numbers, the documents that are not deleted, and the bitmap of the pinned ones."""
-    for segment, changes in zip(snapshot.segments, snapshot.changes, strict=True):
+    for part, segment in enumerate(snapshot.segments):
+        changes = snapshot.changes.get(part, NO_CHANGES)
         pins = NO_FILTER if pinned is None else segment.passing(pinned)
         yield segment, segment.array("timestamp"), segment.array("seq"), _not_deleted(segment.documents, changes.deleted_seq, snapshot.seq), pins
     for view, pins in zip(snapshot.buffers, snapshot.buffer_filters, strict=True):

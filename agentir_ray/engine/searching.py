@@ -33,7 +33,8 @@ def search(store: Store, namespace: Namespace, request: Request, bm25: Bm25) -> 
     ranked = clock.monotonic_ns()
     hits: list[Hit] = []
     tokens = 0
-    for found in answer.best.found[request.offset :]:
+    best = answer.best.found[request.offset :]
+    for found in best:
         record = read_record(snapshot, found.part, found.doc, found.seq)
         if request.max_tokens is not None:
             needed = -(-len(record.text.encode()) // BYTES_A_TOKEN)
@@ -44,7 +45,7 @@ def search(store: Store, namespace: Namespace, request: Request, bm25: Bm25) -> 
     read = clock.monotonic_ns()
     timings = {"analyse": (analysed - started) / 1e3, "rank": (ranked - analysed) / 1e3, "read": (read - ranked) / 1e3, "total": (read - started) / 1e3}
     result = SearchResult(tuple(hits), coverage_of(answer, request, why_left), ("bm25",), timings, str(uuid_utils.uuid7()), request.time_range)
-    for found in answer.best.found[request.offset :]:
+    for found in best:
         if found.part < len(snapshot.segments):
             snapshot.segments[found.part].answers += 1.0
     if store.observer is not None:

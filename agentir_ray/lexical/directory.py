@@ -28,7 +28,7 @@ class Known(NamedTuple):
 class Directory:
     """Where terms lie in a fixed list of segments, and how many of their live documents hold them.
 
-    A change of segments, or a deletion in one of them, starts a new one. Of many segments it remembers what queries asked for.
+    A change of segments, a deletion in one of them, and whatever first happens to one's documents, start a new one. Of many segments it remembers what queries asked for.
     """
 
     def __init__(self, segments: tuple[Segment, ...], before: "Directory | None" = None) -> None:
@@ -67,6 +67,11 @@ class Directory:
         """The oldest and the newest timestamp of each segment, int64."""
         oldest, newest = zip(*[segment.span_us for segment in self.segments], strict=True) if self.segments else ((), ())
         return np.array(oldest, np.int64), np.array(newest, np.int64)
+
+    @cached_property
+    def changed(self) -> tuple[int, ...]:
+        """The segments to whose documents something happened; made under the lock of the index, where the first change of a segment starts a new directory."""
+        return tuple([i for i, segment in enumerate(self.segments) if len(segment.overlay.deleted_seq)])
 
     @cached_property
     def live(self) -> tuple[int, int]:

@@ -6,9 +6,10 @@ it. It knows no log and no manifest: the engine tells it what was committed, and
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from operator import add
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,7 +66,7 @@ class Snapshot(NamedTuple):
 
     `rows` int64 (segments, WIDTH) and `newest_first` (segments that are not cold) are for the kernel (`kernels.rows`); ordinals int64 (terms, segments): -1 where a term does not
     occur; `oldest` and `newest` timestamp int64, `cold` bool (segments).
-    `changes` holds one entry a segment, `buffer_filters` one bitmap a buffer (empty: no filter). Empty buffers are left out.
+    `changes` has those of the segments to whose documents something happened, `buffer_filters` one bitmap a buffer (empty: no filter). Empty buffers are left out.
     """
 
     seq: int
@@ -77,7 +78,7 @@ class Snapshot(NamedTuple):
     newest: Array
     cold: Array
     ordinals: Array
-    changes: tuple[Changes, ...]
+    changes: Mapping[int, Changes]
     buffers: tuple[BufferView, ...]
     buffer_filters: tuple[Words, ...]
 
@@ -122,7 +123,8 @@ class Index:
                 if directory is not self._directory:
                     continue
                 documents, length = directory.live
-                changes = tuple([segment.overlay.view() for segment in directory.segments])
+                changed = directory.changed
+                changes = {i: directory.segments[i].overlay.view() for i in changed} if changed else NOTHING_CHANGED
                 for buffer in self.buffers:
                     if buffer.documents:
                         documents += buffer.live_documents
@@ -228,12 +230,14 @@ class Index:
         if place.part not in self.buffers:
             self._directory = Directory(self.segments)
 
-    @staticmethod
-    def _mark(place: Place, seq: int, at_us: int) -> None:
+    def _mark(self, place: Place, seq: int, at_us: int) -> None:
         overlay = place.part.overlay
         present = (overlay.superseded_seq[place.doc], overlay.superseded_at[place.doc]) if len(overlay.superseded_seq) else (NEVER_US, NEVER_US)
         if present != (seq, at_us):  # a change may cost a copy of the overlay
+            first = len(overlay.superseded_seq) == 0
             overlay.supersede(place.doc, seq, at_us)
+            if first and place.part not in self.buffers:
+                self._directory = Directory(self.segments, self._directory)
 
     def _supersessions(self, id: str) -> list[Supersession]:
         """By what the record is and was superseded, erased versions aside, in order of their sequence numbers."""
@@ -298,6 +302,7 @@ class Index:
                 segment.overlay.supersede(int(places[i]), int(now[2][i]), int(now[3][i]))
 
 
+NOTHING_CHANGED: Mapping[int, Changes] = MappingProxyType({})
 NO_FILTER: Words = np.empty(0, np.uint64)
 _SUPERSEDES = field_key("supersedes")
 

@@ -31,7 +31,7 @@ class Changes(NamedTuple):
     superseded_at: Array
 
 
-_NO_CHANGES = Changes(_NONE, _NONE, _NONE, _NONE)
+NO_CHANGES = Changes(_NONE, _NONE, _NONE, _NONE)
 
 
 class Overlay:
@@ -39,7 +39,7 @@ class Overlay:
 
     def __init__(self, documents: int, written: Sequence[Array] | None = None) -> None:
         self._documents = documents
-        self.now = _NO_CHANGES if written is None else Changes(*(np.array(column) for column in written))
+        self.now = NO_CHANGES if written is None else Changes(*(np.array(column) for column in written))
         self._viewed = False
         self._changed: set[int] = set()
         self._changed_before = 0 if written is None else int(np.any([column != NEVER_US for column in self.now], axis=0).sum())

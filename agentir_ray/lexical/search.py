@@ -152,10 +152,9 @@ def look_at(snapshot: Snapshot, visibility: Visibility, expression: Expression =
         segments = snapshot.newest_first
         if not all_times:
             segments = segments[(snapshot.newest[segments] >= since_us) & (snapshot.oldest[segments] <= until_us)]
-    chosen = segments.tolist()
-    changed = [(place, i) for place, i in enumerate(chosen) if len(snapshot.changes[i].deleted_seq)]
-    if all_times and expression is EVERYTHING and not changed:
+    if all_times and expression is EVERYTHING and not snapshot.changes:
         return Look(snapshot.rows, segments, snapshot.ordinals, segments, [])
+    chosen = segments.tolist()
     rows, ordinals, held = snapshot.rows[segments], snapshot.ordinals.take(segments, axis=1), []
     if not all_times:
         for place, i in enumerate(chosen):
@@ -164,10 +163,11 @@ def look_at(snapshot: Snapshot, visibility: Visibility, expression: Expression =
             if oldest_us < since_us or newest_us > until_us:
                 first, end = segment.time_range(since_us, until_us)
                 rows[place, FIRST], rows[place, END], rows[place, HIDDEN] = first, max(first, end), UNKNOWN
-    for place, i in changed:
-        rows[place, HIDDEN] += snapshot.segments[i].overlay.changed_at_most
-        for j, column in enumerate(snapshot.changes[i]):
-            point_to(rows[place], CHANGES + 2 * j, column)
+    for place, i in enumerate(chosen) if snapshot.changes else ():
+        if i in snapshot.changes:
+            rows[place, HIDDEN] += snapshot.segments[i].overlay.changed_at_most
+            for j, column in enumerate(snapshot.changes[i]):
+                point_to(rows[place], CHANGES + 2 * j, column)
     if expression is not EVERYTHING:
         for place, i in enumerate(chosen):
             if rows[place, FIRST] == rows[place, END] or ordinals[:, place].max(initial=-1) < 0:

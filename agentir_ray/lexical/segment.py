@@ -41,6 +41,7 @@ _SEARCHED = (
     "term_hash", "term_start", "term_data",
 )  # fmt: skip
 OPEN_BYTES = 16_384  # an open file's table and one array a section
+MAX_PLACES = 64  # of times among a segment's timestamps
 MAX_KEY_BYTES = 1_024  # a filter with longer operands is evaluated anew each time rather than kept as a key beside its bitmap
 _serial = itertools.count()
 
@@ -103,6 +104,7 @@ class Segment:
         self.overlay = Overlay(self.documents, written)
         self._dead_df: Array | None = None
         self._row: tuple[Array | None, Array] | None = None
+        self._places: dict[int, int] = {}
         if written is not None:
             self._subtract(self.overlay.deleted())
 
@@ -281,8 +283,17 @@ class Segment:
 
     def time_range(self, since_us: int, until_us: int) -> tuple[int, int]:
         """(first, end): the documents whose timestamp lies in [since_us, until_us]."""
-        timestamp = self.array("timestamp")
-        return int(np.searchsorted(timestamp, since_us, "left")), int(np.searchsorted(timestamp, until_us, "right"))
+        return self._place(since_us), self._place(until_us + 1)
+
+    def _place(self, time_us: int) -> int:
+        """How many documents are older. Remembered: the questions of an agent are about the same few ranges."""
+        places = self._places
+        place = places.get(time_us)
+        if place is None:
+            if len(places) >= MAX_PLACES:
+                places = self._places = {}
+            place = places[time_us] = int(np.searchsorted(self.array("timestamp"), time_us))
+        return place
 
     @cached_property
     def span_us(self) -> tuple[int, int]:

@@ -174,11 +174,14 @@ def test_what_was_learnt_outlives_the_process(tmp_path: Path, random: Random) ->
 
 def test_searches_of_everything_teach_by_themselves(tmp_path: Path, random: Random) -> None:
     world = World(tmp_path, random, 80, ahead=False)
+    newest = max(version.record.timestamp_us for version in world.oracle.versions)
+    for number in range(6):
+        world.memory.add(f"river answer{number}", timestamp=newest - number)
     for i in range(4_000):
-        world.memory.search(WORDS[i % len(WORDS)], k=1, recency=(50.0, "7d"))  # the newest is the answer
+        world.memory.search(f"answer{i % 6} river", k=1 + i % 2)
     result = world.memory.search("river", k=1, coverage=0.9)
     assert not result.coverage.exact and result.coverage.not_searched > 0
     for i in range(2_000):  # and goes on learning when only a part is searched
-        world.memory.search(WORDS[i % len(WORDS)], k=1, coverage=0.9, recency=(50.0, "7d"))
+        world.memory.search(f"answer{i % 6}", k=1, coverage=0.9)
     assert math.isclose(world.memory.search("river", k=1, coverage=0.9).coverage.mass or 0.0, result.coverage.mass or 0.0, rel_tol=0.2)
     world.close()
