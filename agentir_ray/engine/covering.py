@@ -86,7 +86,9 @@ def rank(namespace: Namespace, query: Query, request: Request, bm25: Bm25, expir
         decision = namespace.recency.decide(partitions.total, 1.0 - request.coverage)
         hottest = min(hottest, decision.partitions)
     while True:
-        narrowed = visibility if hottest == partitions.total else visibility._replace(since_us=partitions.since_us(hottest))
+        narrowed = visibility
+        if hottest < partitions.total:
+            narrowed = Visibility(visibility.as_of_us, visibility.written_until_us, partitions.since_us(hottest))
         best = top_k(snapshot, scores, wanted, narrowed, request.expression, request.priors, request.min_score, expired)
         if len(best.score) == wanted or hottest == partitions.total:
             break
@@ -134,8 +136,12 @@ def coverage_of(ranked: Ranked, request: Request, why_left: str) -> Coverage:
     """What the answer says of itself; `why_left` tells why spilled segments could not be loaded, empty if nobody tried."""
     best, table, decision = ranked.best, ranked.table, ranked.decision
     mode, count = str(request.coverage), ranked.partitions.total
-    if ranked.complete and request.coverage in ("auto", "exact") and not np.count_nonzero(best.skipped) and not np.count_nonzero(best.left):  # nearly always
-        return Coverage(mode, count, reason=EVERYTHING_SEARCHED)
+    if not np.count_nonzero(best.skipped) and not np.count_nonzero(best.left):  # nearly always
+        if ranked.hottest < count:
+            assert decision is not None
+            return Coverage(mode, ranked.hottest, 0, count - ranked.hottest, decision.mass, False, _newest_alone(ranked))
+        if decision is None and not isinstance(request.coverage, float):
+            return Coverage(mode, count, reason=EVERYTHING_SEARCHED)
     asked_for = ranked.partitions.buckets[count - ranked.hottest :]
     passed_over = best.skipped | (best.left & ~ranked.left) if np.count_nonzero(best.left) else best.skipped
     skipped, left = 0, asked_for[:0]
@@ -154,8 +160,7 @@ def coverage_of(ranked: Ranked, request: Request, why_left: str) -> Coverage:
         return Coverage(mode, read, skipped, reason=reason)
     if not len(left):
         assert decision is not None
-        mass = max(decision.mass, 0.0)
-        return Coverage(mode, read, skipped, not_searched, mass, False, f"the {ranked.hottest} newest of {count} partitions hold an answer with this probability")
+        return Coverage(mode, read, skipped, not_searched, decision.mass, False, _newest_alone(ranked))
     cut = bool((ranked.left & ~ranked.snapshot.cold).any())
     promised = decision is not None and decision.supported and not cut and not ranked.missing
     reason = "the deadline cut the search short" if cut else f"{len(left)} partitions from {_day(left[0], table)} on, the newest of {_day(left[-1], table)}, are spilled"
@@ -164,6 +169,10 @@ def coverage_of(ranked: Ranked, request: Request, why_left: str) -> Coverage:
     elif promised:
         reason = f"{reason}, and older than what holds an answer with probability {1.0 - AUTO_EPS}"
     return Coverage(mode, read, skipped, not_searched, decision.mass if promised and decision is not None else None, False, reason)
+
+
+def _newest_alone(ranked: Ranked) -> str:
+    return f"the {ranked.hottest} newest of {ranked.partitions.total} partitions hold an answer with this probability"
 
 
 def _day(bucket: int, table: PartitionTable) -> str:

@@ -15,6 +15,7 @@ from agentir_ray.engine.request import Request
 from agentir_ray.engine.store import Store
 from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.query import Bm25, Query, parse_query
+from agentir_ray.lexical.search import Found
 from agentir_ray.storage.codec import decode_body
 from agentir_ray.types import Hit, Record, SearchResult
 
@@ -33,21 +34,18 @@ def search(store: Store, namespace: Namespace, request: Request, bm25: Bm25) -> 
     ranked = clock.monotonic_ns()
     hits: list[Hit] = []
     tokens = 0
-    best = answer.best.found[request.offset :]
-    for found in best:
-        record = read_record(snapshot, found.part, found.doc, found.seq)
+    for found in answer.best.listed(request.offset):
+        score, seq, part, doc = found
+        record = read_record(snapshot, part, doc, seq)
         if request.max_tokens is not None:
             needed = -(-len(record.text.encode()) // BYTES_A_TOKEN)
             if tokens + needed > request.max_tokens:
                 continue  # one long text must not keep out the shorter ones behind it
             tokens += needed
-        hits.append(Hit(record, found.score, explain(query, snapshot, scores, bm25, request, found, record) if request.explain else None))
+        hits.append(Hit(record, score, explain(query, snapshot, scores, bm25, request, Found(*found), record) if request.explain else None))
     read = clock.monotonic_ns()
     timings = {"analyse": (analysed - started) / 1e3, "rank": (ranked - analysed) / 1e3, "read": (read - ranked) / 1e3, "total": (read - started) / 1e3}
     result = SearchResult(tuple(hits), coverage_of(answer, request, why_left), ("bm25",), timings, str(uuid_utils.uuid7()), request.time_range)
-    for found in best:
-        if found.part < len(snapshot.segments):
-            snapshot.segments[found.part].answers += 1.0
     if store.observer is not None:
         store.observer.searched(namespace, result.query_id, query, request, bm25, answer)
     return result
@@ -69,6 +67,8 @@ def _rank(store: Store, namespace: Namespace, query: Query, request: Request, bm
 
 
 def read_record(snapshot: Snapshot, part: int, doc: int, seq: int) -> Record:
-    segments = len(snapshot.segments)
-    body = snapshot.segments[part].stored(doc) if part < segments else snapshot.buffers[part - segments].stored(doc)
-    return decode_body(body, seq)
+    segments = snapshot.segments
+    if part < len(segments):
+        segments[part].answers += 1.0
+        return decode_body(segments[part].stored(doc), seq)
+    return decode_body(snapshot.buffers[part - len(segments)].stored(doc), seq)

@@ -22,12 +22,14 @@ class SegmentCache:
 
     def get(self, serial: int, what: Hashable) -> Sized | None:
         key = serial, what
-        with self._lock:
-            found = self._values.get(key)
-            if found is None:
-                return None
+        found = self._values.get(key)
+        if found is None:
+            return None
+        try:  # noqa: SIM105 - without the lock and without a context manager: either would cost as much as the rest
             self._values.move_to_end(key)
-            return found[0]
+        except KeyError:
+            pass  # dropped by another thread just now
+        return found[0]
 
     def put(self, serial: int, what: Hashable, value: Sized, size_bytes: int) -> None:
         key = serial, what

@@ -59,11 +59,16 @@ class TopK(NamedTuple):
     skipped: Array
     left: Array
 
+    def listed(self, offset: int = 0) -> list[tuple[float, int, int, int]]:
+        """(score, seq, part, doc) of each document, from some place on."""
+        return [
+            (score, seq, ref >> 32, ref & 0xFFFFFFFF) for score, seq, ref in zip(self.score[offset:].tolist(), self.seq[offset:].tolist(), self.ref[offset:].tolist(), strict=True)
+        ]
+
     @property
     def found(self) -> list[Found]:
-        """The same as a list."""
-        score, seq, ref = self.score.tolist(), self.seq.tolist(), self.ref.tolist()
-        return [Found(score[j], seq[j], ref[j] >> 32, ref[j] & 0xFFFFFFFF) for j in range(len(score))]
+        """The same with names."""
+        return [Found(*one) for one in self.listed()]
 
 
 class Look(NamedTuple):

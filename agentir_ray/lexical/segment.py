@@ -163,7 +163,7 @@ class Segment:
         It takes its place by `Index.exchange`; what is cached of the one is of the other, too.
         """
         other = copy.copy(self)
-        for name in ("_row_arrays", "terms", "stored_fields", "_ids"):
+        for name in ("_row_arrays", "terms", "stored_fields", "_stored_places", "_ids"):
             vars(other).pop(name, None)
         other._row = None
         other._file = self._file if file is None else file
@@ -247,15 +247,21 @@ class Segment:
             if body is None:
                 raise ColdSegmentError(self)
             return body
-        stored = self.stored_fields
-        block = int(stored.block[doc])
+        block_of, start_of, length_of = self._stored_places
+        block, start = block_of[doc], start_of[doc]
         content = self._cache.get(self.serial, block)
         if content is None:
+            stored = self.stored_fields
             content = unpack_block(stored.data, stored.block_start, block, str(self.path))
             self._cache.put(self.serial, block, content, len(content))
         assert isinstance(content, bytes)
-        start = int(stored.start[doc])
-        return content[start : start + int(stored.length[doc])]
+        return content[start : start + length_of[doc]]
+
+    @cached_property
+    def _stored_places(self) -> tuple[memoryview, memoryview, memoryview]:
+        """Block, start and length of each document's stored bytes, as what gives Python's integers at a fifth of an array's cost."""
+        stored = self.stored_fields
+        return stored.block.data, stored.start.data, stored.length.data
 
     def id(self, doc: int) -> str:
         """The id of the record that a document is a version of."""
