@@ -12,7 +12,7 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.core import TyperGroup
 
-from agentir_ray.cli import care, demo, forgetting, transfer, write
+from agentir_ray.cli import care, demo, forgetting, partitioning, transfer, write
 from agentir_ray.cli import recent as recent_records
 from agentir_ray.cli import search as searching
 from agentir_ray.cli.console import complain
@@ -64,6 +64,7 @@ app.command()(transfer.backup)
 app.command()(forgetting.forget)
 app.command()(forgetting.retain)
 app.command()(forgetting.drop)
+app.command()(partitioning.repartition)
 app.command()(care.stats)
 app.command()(care.verify)
 app.command()(care.doctor)

@@ -12,7 +12,7 @@ from agentir_ray.client.memory import Memory
 from agentir_ray.types import Record
 
 VERBS = frozenset(
-    {"add", "add_many", "import_", "update", "forget", "feedback", "retain", "drop", "search", "get", "recent", "namespaces", "backup", "verify", "stats", "close"}
+    {"add", "add_many", "import_", "update", "forget", "feedback", "repartition", "retain", "drop", "search", "get", "recent", "namespaces", "backup", "verify", "stats", "close"}
 )  # all of Memory's but open, use and export, which return what is not a plain answer
 
 

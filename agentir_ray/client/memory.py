@@ -16,7 +16,7 @@ from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
 from agentir_ray.engine.prepare import check_encodable, check_name, check_namespace
 from agentir_ray.engine.reading import get_record
-from agentir_ray.engine.request import Duration, Recency, check_bm25, expression_of, make_request, visibility_of, whole_number
+from agentir_ray.engine.request import Duration, Recency, check_bm25, check_width, expression_of, make_request, visibility_of, whole_number
 from agentir_ray.engine.searching import search
 from agentir_ray.engine.store import MEMORY_BUDGET_BYTES, Durability, Store
 from agentir_ray.errors import AgentIRError, DamagedError, InvalidInputError, NotFoundError, SpilledError
@@ -265,6 +265,13 @@ class Memory:
             temporal=temporal,
         )  # fmt: skip
         return self._read(lambda namespace: search(self._store, namespace, request, self._bm25))
+
+    def repartition(self, width: Duration) -> None:
+        """Give the namespace time partitions of another width ("1d", a timedelta, or seconds; "7d" at first). Rewrites nothing; how old what is asked for is gets learnt anew."""
+        width_us = check_width(width)
+        self._store.writer  # noqa: B018 - raises ReadOnlyError
+        with self._store.namespace(self.namespace, create=True, analyzer=self._analyzer) as namespace:
+            self._store.repartition(namespace, width_us)
 
     def feedback(self, record_ids: Sequence[str], query_id: str) -> None:
         """Say which records the search `query_id` was after, in its result or not: so the namespace learns how old what is asked for is, and which partitions may be left out.

@@ -107,6 +107,18 @@ class Compactor:
             if state is not None:
                 self.clean(namespace.folder, state)  # what an attempt of unknown outcome may have left
 
+    def repartition(self, namespace: Namespace, width_us: int) -> bool:
+        """Count partitions of another width from now on; no segment changes. False when the namespace is to be loaded anew first."""
+        with namespace.maintenance:
+            before, namespace.partition_width_us = namespace.partition_width_us, width_us
+            done = False
+            try:
+                done = not namespace.damaged and self._swap(namespace, [], [], namespace.applied_seq)
+            finally:
+                if not done:
+                    namespace.partition_width_us = before
+            return done
+
     def _merge(self, namespace: Namespace, segments: Sequence[Segment]) -> None:
         self._replace(namespace, segments, draft_segments(segments, namespace.name, namespace.analyzer.fingerprint), namespace.applied_seq)
 

@@ -1,6 +1,7 @@
 """What a store consists of, and whether it is sound."""
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,7 @@ def namespace_stats(store: Store, namespace: Namespace) -> Mapping[str, Any]:
         spans = [segment.span_us for segment in index.segments if segment.documents] + [
             (int(buffer.column("timestamp").min()), int(buffer.column("timestamp").max())) for buffer in index.buffers if buffer.documents
         ]
-        return {
+        told = {
             "namespace": namespace.name,
             "records": documents,
             "tokens": length,
@@ -124,6 +125,16 @@ def namespace_stats(store: Store, namespace: Namespace) -> Mapping[str, Any]:
             "memory_bytes": namespace.memory_bytes(),
             "temperature": _temperatures(index.segments),
         }
+    return told | _partitions(namespace, store.clock.now_us())  # which takes a snapshot
+
+
+def _partitions(namespace: Namespace, now_us: int) -> dict[str, Any]:
+    """How many time partitions there are, how wide, and how many of the newest are known to hold 95% of the answers."""
+    snapshot = namespace.index.snapshot(())
+    partitions = namespace.partition_table(snapshot.segments).at(snapshot.buffers, now_us)
+    decision = namespace.recency.decide(partitions.total, 0.05)
+    newest = f"the {decision.partitions} newest hold 95% of the answers" if decision.supported else f"not known: {decision.reason}"
+    return {"partitions": partitions.total, "partition_width": str(timedelta(microseconds=namespace.partition_width_us)), "recency": newest}
 
 
 def _temperatures(segments: Sequence[Segment]) -> Mapping[str, Any]:

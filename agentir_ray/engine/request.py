@@ -12,6 +12,7 @@ from agentir_ray.lexical.filters.expression import And
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.lexical.query import Bm25, Priors
 from agentir_ray.lexical.search import Visibility
+from agentir_ray.temporal.partitions import MAX_WIDTH_US, MIN_WIDTH_US
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Time, TimeRange, kind_of, to_time_us, utc_offset_us
 
 MAX_HITS = 10_000  # of k + offset
@@ -123,6 +124,14 @@ def duration_us(value: Duration, name: str) -> float:
     if not 0 < seconds < math.inf:
         raise InvalidInputError(f"{name} is {shown(value)}; give a positive duration")
     return seconds * 1e6
+
+
+def check_width(value: Duration) -> int:
+    """Microseconds of a partition."""
+    width_us = duration_us(value, "width")
+    if not MIN_WIDTH_US <= width_us <= MAX_WIDTH_US:
+        raise InvalidInputError(f"width is {shown(value)}; give a duration from 1h to 100y")
+    return round(width_us)
 
 
 def check_bm25(value: object) -> Bm25:

@@ -31,7 +31,7 @@ from agentir_ray.engine.recency import Recency
 from agentir_ray.engine.residents import Residents, default_max_files
 from agentir_ray.engine.spilling import Spiller
 from agentir_ray.engine.temperature import Thermostat
-from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError, ReadOnlyError, StorageFullError, StoreClosedError
+from agentir_ray.errors import ConflictError, DamagedError, InvalidInputError, NotFoundError, ReadOnlyError, StorageFullError, StoreClosedError
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.files import SYSTEM_FILES, FileOps, make_folder, remove
@@ -286,6 +286,15 @@ class Store:
         except ValueError as error:
             logger.warning("what was learnt of namespace %s cannot be read, and is learnt anew: %s", namespace.name, error)
             return Recency(AgeStatistics())
+
+    def repartition(self, namespace: Namespace, width_us: int) -> None:
+        """Give the namespace partitions of another width; what was learnt of the old ones says nothing of them. The caller has acquired it."""
+        if namespace.partition_width_us == width_us:
+            return
+        if not self.compactor.repartition(namespace, width_us):
+            raise ConflictError(f"namespace {namespace.name!r} is being loaded anew; call again")
+        namespace.recency = Recency(AgeStatistics())
+        self._save_prior(namespace)
 
     def _save_prior(self, namespace: Namespace) -> None:
         self.writer.save_prior(namespace.number, namespace.epoch, namespace.recency.encode())
