@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from agentir_ray.clock import Clock
 from agentir_ray.engine.covering import Asked, Ranked, has_range, rank
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.recency import Observation
@@ -30,6 +31,7 @@ from agentir_ray.lexical.segment import Segment
 STANDS_OUT = 0.9  # the second best scores no more than this of the best: else which of them was meant is a guess, and guesses have any age
 AUDITED = 0.03  # of the searches: `temporal.prior` says how much is missed before a change is noticed
 KEPT_QUERIES = 16_384  # for which feedback may still come; half a kilobyte each
+BUSY = 0.01  # of the time may go into asking again: where everything means to load what was spilled, that takes seconds
 WAITING = 64  # searches to be asked again; more are left out, as they would delay the searches that callers wait for
 logger = logging.getLogger("agentir_ray")
 
@@ -50,6 +52,7 @@ class Observer:
     def __init__(
         self,
         random: np.random.Generator,
+        clock: Clock,
         pin: Callable[[Namespace], None],
         release: Callable[[Namespace], None],
         save: Callable[[Namespace], None],
@@ -57,6 +60,8 @@ class Observer:
         background: bool,
     ) -> None:
         self._random = random
+        self._clock = clock
+        self._rests_until_ns = 0
         self._pin = pin
         self._release = release
         self._save = save
@@ -84,6 +89,8 @@ class Observer:
         self._until_audit -= 1
         if self._until_audit <= 0:
             self._until_audit = self._gap()
+            if self._clock.monotonic_ns() < self._rests_until_ns:
+                return  # before anything is known of the answer: to leave out those that are dear to learn from would leave out the old
             observation = None
             if ranked.complete and request.k + request.offset > 1:
                 observation = _observation(ranked)
@@ -122,7 +129,12 @@ class Observer:
                 self._release(audit.namespace)
 
     def _learn(self, audit: _Audit) -> None:
-        observation = audit.observation or self._ask_again(audit)
+        observation = audit.observation
+        if observation is None:
+            began_ns = self._clock.monotonic_ns()
+            observation = self._ask_again(audit)
+            now_ns = self._clock.monotonic_ns()
+            self._rests_until_ns = now_ns + round((now_ns - began_ns) / BUSY)
         if observation is not None:
             audit.namespace.recency.observe([observation])
 

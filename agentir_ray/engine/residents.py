@@ -142,10 +142,6 @@ class Residents:
                 self._free(name, me)
             raise
 
-    def loaded(self) -> list[Namespace]:
-        with self._lock:
-            return list(self._loaded.values())
-
     def clear(self) -> None:
         """Let go of all namespaces; their files are closed as soon as nobody reads them."""
         with self._lock:

@@ -137,7 +137,7 @@ class Store:
                 if background:
                     self.spiller.on_loaded = lambda: self.maintenance.request(None)
                 self._clean()
-                self.observer = Observer(np.random.default_rng(seed), self._residents.pin, self.release, self._save_prior, self.load_cold, background)
+                self.observer = Observer(np.random.default_rng(seed), clock, self._residents.pin, self.release, self._save_prior, self.load_cold, background)
                 unpurged = self._writer.unpurged()
                 self.maintenance.owe(unpurged)
             except BaseException:
@@ -213,9 +213,10 @@ class Store:
         elif self._store_lock.held:
             if self.observer is not None:
                 self.observer.stop()
-                for namespace in self._residents.loaded():
-                    if namespace.recency.unsaved:
-                        self._save_prior(namespace)
+                with self._residents.all() as namespaces:
+                    for namespace in namespaces:
+                        if namespace.recency.unsaved:
+                            self._save_prior(namespace)
             self.spiller.hasten()
             self.maintenance.stop()  # when an interrupt ends the wait, its thread may still write: the lock is kept, and whoever calls again finishes
             self._residents.clear()
