@@ -31,7 +31,7 @@ from agentir_ray.engine.recency import Recency
 from agentir_ray.engine.residents import Residents, default_max_files
 from agentir_ray.engine.spilling import Spiller
 from agentir_ray.engine.temperature import Thermostat
-from agentir_ray.errors import ConflictError, DamagedError, InvalidInputError, NotFoundError, ReadOnlyError, StorageFullError, StoreClosedError
+from agentir_ray.errors import AgentIRError, ConflictError, DamagedError, InvalidInputError, NotFoundError, ReadOnlyError, StorageFullError, StoreClosedError
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.files import SYSTEM_FILES, FileOps, make_folder, remove
@@ -211,13 +211,10 @@ class Store:
             self.spiller.close()
             self.log.close()
         elif self._store_lock.held:
+            self.spiller.hasten()
             if self.observer is not None:
                 self.observer.stop()
-                with self._residents.all() as namespaces:
-                    for namespace in namespaces:
-                        if namespace.recency.unsaved:
-                            self._save_prior(namespace)
-            self.spiller.hasten()
+                self._save_priors()
             self.maintenance.stop()  # when an interrupt ends the wait, its thread may still write: the lock is kept, and whoever calls again finishes
             self._residents.clear()
             self.spiller.close()
@@ -296,6 +293,16 @@ class Store:
             raise ConflictError(f"namespace {namespace.name!r} is being loaded anew; call again")
         namespace.recency = Recency(AgeStatistics())
         self._save_prior(namespace)
+
+    def _save_priors(self) -> None:
+        """Of all loaded namespaces, as far as it can be done: what is lost is learnt again."""
+        with self._residents.all() as namespaces:
+            for namespace in namespaces:
+                try:
+                    if namespace.recency.unsaved:
+                        self._save_prior(namespace)
+                except AgentIRError as error:
+                    logger.warning("what was learnt of namespace %s could not be saved: %s", namespace.name, error)
 
     def _save_prior(self, namespace: Namespace) -> None:
         self.writer.save_prior(namespace.number, namespace.epoch, namespace.recency.encode())

@@ -67,7 +67,8 @@ def test_the_oldest_are_spilled_until_the_rest_fits(memory: Memory, target: Fake
     found = temperatures(memory)
     assert found["heavy_bytes"] <= BUDGET
     assert len(target.segments) == found["cold_segments"] == found["spilled_segments"]
-    segments = memory._store._residents.loaded()[0].index.segments
+    with memory._store.namespace(memory.namespace) as namespace:
+        segments = namespace.index.segments
     assert max(segment.span_us[1] for segment in segments if segment.cold) < min(segment.span_us[1] for segment in segments if not segment.cold)
 
 
