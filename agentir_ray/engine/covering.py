@@ -90,8 +90,8 @@ def rank(namespace: Namespace, query: Query, request: Request, bm25: Bm25, expir
         if hottest < partitions.total:
             narrowed = Visibility(visibility.as_of_us, visibility.written_until_us, partitions.since_us(hottest))
         best = top_k(snapshot, scores, wanted, narrowed, request.expression, request.priors, request.min_score, expired)
-        if len(best.score) == wanted or hottest == partitions.total:
-            break
+        if len(best.score) == wanted or hottest == partitions.total or (expired is not None and expired()):
+            break  # what was found in time is kept, rather than begun anew
         hottest = min(WIDEN * hottest, partitions.total)
     left = best.left
     missing: tuple[Segment, ...] = ()

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,10 @@ from hypothesis import strategies as st
 from agentir_ray import Memory
 from agentir_ray.analysis import get_analyzer
 from agentir_ray.clock import ManualClock
+from agentir_ray.engine.covering import rank
 from agentir_ray.engine.policy import Limits
+from agentir_ray.engine.request import make_request
+from agentir_ray.lexical.query import Bm25, parse_query
 from agentir_ray.types import SearchResult
 from tests.conftest import LONG
 from tests.naive import FOREVER, NaiveIndex, Question
@@ -25,6 +29,10 @@ ANALYZER = get_analyzer("multilingual")
 WIDTH_US = 7 * 86_400_000_000
 NOW_US = 30 * WIDTH_US + 12_345
 WORDS = ["river", "bank", "lisbon", "dog", "tram", "rain"]
+ASKED: dict[str, Any] = {
+    "offset": 0, "mode": "auto", "since": None, "until": None, "where": None, "session": None, "role": None, "as_of": None, "recency": None, "importance": None,
+    "min_score": None, "deadline_ms": None, "max_tokens": None, "explain": False,
+}  # fmt: skip
 LIMITS = Limits(seal_at=8, max_unsealed=10, decent=16, largest=24)
 
 
@@ -150,6 +158,24 @@ def test_an_explicit_range_of_time_says_all(random: Random, records: int) -> Non
                 assert found(result) == world.oracle.search(question)
                 assert result.coverage.exact and result.coverage.not_searched == 0
         world.close()
+
+
+def test_a_deadline_keeps_what_was_found_before_widening(tmp_path: Path, random: Random) -> None:
+    world = World(tmp_path, random, 80, ahead=False)
+    world.teach([0] * 100)
+    request = make_request("river", NOW_US, **{**ASKED, "k": 60, "coverage": 0.9})
+    with world.memory._store.namespace(world.memory.namespace) as namespace:
+        query = parse_query(namespace.analyzer, "river")
+        whole = rank(namespace, query, request, Bm25(), None)
+        assert whole.hottest == whole.partitions.total
+        for looks in range(1, 30):
+            asked = iter(range(looks))
+            best = rank(namespace, query, request, Bm25(), lambda asked=asked: next(asked, None) is None)
+            since_us = best.partitions.since_us(best.hottest)
+            if not best.left.any():
+                expected = world.oracle.search(Question(["river"], [1.0], k=60, now_us=NOW_US, since_us=since_us))
+                assert [(found.seq, found.score) for found in best.best.found] == expected
+    world.close()
 
 
 def test_a_flat_life_is_searched_whole(tmp_path: Path, random: Random) -> None:
