@@ -155,7 +155,7 @@ class Compactor:
             with index.lock:
                 if not exchange:
                     index.carry_over(sources, *segments)  # what happened meanwhile and belongs together is saved together
-                kept = [part for part in index.segments if part not in sources] + segments
+                kept = index.without(sources) + segments
                 entries = tuple(SegmentEntry(part.path.name, part.overlay.since_written(), part.spilled) for part in kept)
             manifest = Manifest(namespace.analyzer.name, applied_seq, entries, namespace.partition_width_us)
             generation = self._log.swap_manifest(namespace.number, namespace.epoch, namespace.generation, manifest.encode())

@@ -5,6 +5,7 @@ budget -> learn from it (`observing`).
 """
 
 from collections.abc import Callable
+from pathlib import Path
 
 import uuid_utils
 
@@ -58,10 +59,12 @@ def _rank(store: Store, namespace: Namespace, query: Query, request: Request, bm
         expired = lambda: store.clock.monotonic_ns() > deadline_ns  # noqa: E731
     answer = rank(namespace, query, request, bm25, expired)
     why_left = ""
+    loaded: set[Path] = set()
     while answer.missing and not why_left:
         why_left = store.load_cold(namespace, answer.missing, deadline_ns)
-        before, answer = answer.missing, rank(namespace, query, request, bm25, expired)
-        if answer.missing and not why_left and not set(answer.missing).isdisjoint(before):
+        loaded.update(segment.path for segment in answer.missing)
+        answer = rank(namespace, query, request, bm25, expired)
+        if not why_left and any(segment.path in loaded for segment in answer.missing):
             why_left = "they were spilled again at once: the memory budget is too small for what is asked"
     return answer, why_left
 

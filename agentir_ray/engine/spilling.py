@@ -134,8 +134,15 @@ class Spiller:
             load = self._start(namespace, segment)
             if not load.done.wait(max(0.0, left_s)):
                 return f"the spill target {self.target} is slow: {segment.path.name} is still being loaded"
-            if load.lost and not self._read_only:
-                raise DamagedError(load.reason)
+            if load.lost:
+                with namespace.index.lock:
+                    present = [one for one in namespace.index.segments if one.path == segment.path and one.cold]
+                if not present:
+                    continue  # it was replaced meanwhile, and its object deleted
+                if not self._read_only:
+                    for one in present:
+                        one.lost = True
+                    raise DamagedError(load.reason)
             if load.reason:
                 return load.reason
         return ""
@@ -152,10 +159,8 @@ class Spiller:
         def run() -> None:
             try:
                 heavy = self._loading.call(lambda: self._fetch(segment), UNHURRIED_S)
-                _put_in_place(namespace, segment, heavy)
+                _put_in_place(namespace, segment, heavy, self._clock.monotonic_ns())
             except DamagedError as error:
-                for one in (segment, *namespace.index.segments):
-                    one.lost |= one.path == segment.path
                 load.reason, load.lost = str(error), True
             except (AgentIRError, OSError) as error:
                 load.reason = str(error)
@@ -306,10 +311,11 @@ def _put(target: SpillTarget, name: str, segment: Segment) -> None:
         raise SpilledError(f"the spill target {target} gives back something else than it was given; nothing is lost, and the segment stays here")
 
 
-def _put_in_place(namespace: Namespace, segment: Segment, heavy: SectionFile) -> None:
+def _put_in_place(namespace: Namespace, segment: Segment, heavy: SectionFile, now_ns: int) -> None:
     """In memory only: the manifest names the remainder as before."""
     loaded = segment.over(heavy=heavy)
     loaded.touch()
+    loaded.loaded_ns = now_ns
     with namespace.index.lock:
         present = next((one for one in namespace.index.segments if one.path == segment.path), None)
         if present is not None and present.cold:

@@ -5,18 +5,22 @@ and whoever waits for something else comes first: only a single object is ever o
 """
 
 import logging
+import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from time import monotonic
 
+import numpy as np
+
 from agentir_ray.clock import Clock
 from agentir_ray.engine.compaction import Compactor, has_damaged_segment
+from agentir_ray.engine.covering import AUTO_EPS
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.policy import Limits
 from agentir_ray.engine.spilling import Spiller
-from agentir_ray.engine.temperature_policy import HALF_LIFE_S, HOT_SHARE, Facts, Temperature, choose_temperatures
+from agentir_ray.engine.temperature_policy import DECAY, HALF_LIFE_S, HOT_SHARE, WANTED_S, Facts, Temperature, choose_temperatures
 from agentir_ray.errors import AgentIRError, DamagedError
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.sections import SectionFile
@@ -52,13 +56,15 @@ class Thermostat:
         self._clock = clock
         self._running = threading.Lock()
         self._cooled_ns = clock.monotonic_ns()
+        self._again_at_s = math.inf
         self._spilling, self._sweeping = _Attempts("spilling is put off"), _Attempts("what was spilled and is not needed any more stays on the target for now")
 
     def temper(self, interrupted: Callable[[], bool]) -> None:
-        """Make every segment as warm as it is to be; `interrupted` is asked before each object whether something else is due, which ends in another call."""
+        """Make every segment as warm as it is to be; `interrupted` is asked between two objects whether something else is due, which ends in another call."""
         if not self._running.acquire(blocking=False):
             return
         try:
+            self._again_at_s, self._spilling.waiting = math.inf, False
             with self._loaded() as namespaces:
                 placed = [
                     (namespace, segment)
@@ -76,8 +82,9 @@ class Thermostat:
                         spills.append((namespace, segment))
                     elif temperature is not temperature_of(segment):
                         _notice_damage(namespace, partial(_exchange, namespace, segment, temperature))
-            for namespace, segment in sorted(spills, key=lambda one: one[1].span_us[1]):
-                if interrupted() or not self._spilling.due:
+            for n, (namespace, segment) in enumerate(sorted(spills, key=lambda one: one[1].span_us[1])):
+                if not self._spilling.due or (n and interrupted()):  # one each time: else busy writers would put it off for ever
+                    self._spilling.waiting = not self._spilling.due
                     break
                 spill = partial(self._spiller.spill, namespace, segment, partial(self._leave_remainder, namespace, segment))
                 _notice_damage(namespace, partial(self._spilling.attempt, spill))
@@ -98,21 +105,16 @@ class Thermostat:
             segment.answers *= factor
 
     def _choose(self, placed: Sequence[Placed]) -> list[Temperature]:
-        partitions: dict[int, set[int]] = {}  # by namespace, the newest one of each segment
+        facts, now_ns = [], self._clock.monotonic_ns()
+        present, partitions, decay = None, np.empty(0, np.int64), DECAY
         for namespace, segment in placed:
-            partitions.setdefault(namespace.number, set()).add(segment.span_us[1] // namespace.partition_width_us)
-        age = {number: {partition: age for age, partition in enumerate(sorted(found, reverse=True))} for number, found in partitions.items()}
-        facts = [
-            Facts(
-                segment.bytes,
-                segment.heavy_bytes,
-                age[namespace.number][segment.span_us[1] // namespace.partition_width_us],
-                segment.answers,
-                temperature_of(segment),
-                bool(segment.spilled),
-            )
-            for namespace, segment in placed
-        ]
+            if namespace is not present:
+                present, partitions = namespace, namespace.partition_table(namespace.index.segments).buckets
+                decay = _decay(namespace, len(partitions))
+            age = len(partitions) - int(np.searchsorted(partitions, segment.span_us[1] // namespace.partition_width_us, "right"))
+            wanted = now_ns - segment.loaded_ns < WANTED_S * 1e9
+            facts.append(Facts(segment.bytes, segment.heavy_bytes, age, segment.answers, temperature_of(segment), bool(segment.spilled), decay, wanted))
+        self._again_at_s = monotonic() + WANTED_S if any(facts.wanted for facts in facts) else math.inf
         copied = sum(facts.bytes for facts in facts if facts.temperature is Temperature.HOT)
         room = self._budget_bytes - (self._memory_bytes() - copied)  # copies go first when memory is short
         can_spill = self._spiller.configured and self._compactor is not None
@@ -125,12 +127,15 @@ class Thermostat:
 
     @property
     def retries_s(self) -> list[float]:
-        """When what the target refused is to be tried again."""
-        return [attempts.at_s for attempts in (self._spilling, self._sweeping) if attempts.failed]
+        """When to look again: at what the target refused, and at what was wanted for a moment."""
+        again = [] if self._again_at_s == math.inf else [self._again_at_s]
+        return again + [attempts.at_s for attempts in (self._spilling, self._sweeping) if attempts.waiting]
 
     def sweep(self) -> None:
         """Delete what the target holds and nobody names, if it is time to try."""
-        if not self._spiller.clean and self._sweeping.due:
+        if self._spiller.clean:
+            self._sweeping.waiting = False
+        elif self._sweeping.due:
             try:
                 self._sweeping.attempt(self._spiller.sweep)
             except DamagedError as error:  # of a manifest: what it names is not known
@@ -141,6 +146,12 @@ class Thermostat:
         self._sweeping.at_s = 0.0
 
 
+def _decay(namespace: Namespace, partitions: int) -> float:
+    """How fast the recency prior falls, where there is one: it says how many partitions leave AUTO_EPS of the answers out."""
+    decision = namespace.recency.decide(partitions, AUTO_EPS)
+    return math.log(1.0 / AUTO_EPS) / max(1, decision.partitions) if decision.supported else DECAY
+
+
 class _Attempts:
     """When to try again what failed, and whether to say so again."""
 
@@ -149,22 +160,21 @@ class _Attempts:
         self._delay_s = RETRY_S
         self._told = ""
         self.at_s = 0.0
+        self.waiting = False  # for that time to come
 
     @property
     def due(self) -> bool:
         return monotonic() >= self.at_s
 
-    @property
-    def failed(self) -> bool:
-        return bool(self._told)
-
     def attempt(self, work: Callable[[], object]) -> None:
+        self.waiting = False
         try:
             work()
             self._delay_s, self._told = RETRY_S, ""
         except DamagedError:
             raise
         except AgentIRError as error:
+            self.waiting = True
             self.at_s, self._delay_s = monotonic() + self._delay_s, min(2 * self._delay_s, MAX_RETRY_S)
             if str(error) != self._told:
                 self._told = str(error)

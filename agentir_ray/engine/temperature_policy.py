@@ -18,6 +18,7 @@ KEEP = 1.5
 ROOM = 0.9  # of the budget, once it was exceeded
 HOT_SHARE = 4  # a fourth of the memory budget is for copies
 HALF_LIFE_S = 600.0  # of "lately"
+WANTED_S = 5.0  # or two searches that need more than fits would take it from one another for ever
 
 
 class Temperature(Enum):
@@ -27,7 +28,10 @@ class Temperature(Enum):
 
 
 class Facts(NamedTuple):
-    """`bytes` is what a copy takes, `heavy_bytes` what spilling frees; `age` in partitions, 0 the newest. `spilled`: an object has the heavy bytes."""
+    """`bytes` is what a copy takes, `heavy_bytes` what spilling frees; `age` in partitions, 0 the newest. `spilled`: an object has the heavy bytes.
+
+    `decay` is the prior's, by which an answer's probability falls with each partition. `wanted`: it was loaded a moment ago, and whoever did so may not have come to use it.
+    """
 
     bytes: int
     heavy_bytes: int
@@ -35,16 +39,18 @@ class Facts(NamedTuple):
     answers: float
     temperature: Temperature
     spilled: bool = False
+    decay: float = DECAY
+    wanted: bool = False
 
     @property
     def heat(self) -> float:
-        return (math.exp(-DECAY * self.age) + ANSWER * self.answers) / max(1, self.bytes)
+        return (math.exp(-self.decay * self.age) + ANSWER * self.answers) / max(1, self.bytes)
 
 
 def choose_temperatures(segments: Sequence[Facts], hot_budget: int, local_budget: int | None) -> list[Temperature]:
     """The temperature that each segment is to have. `local_budget` bounds the heavy bytes that are here, None: there is nowhere to spill to.
 
-    Those of the newest partition are never spilled, and those that were are never hot.
+    Those of the newest partition, and those that are wanted just now, are never spilled; those that were spilled are never hot.
     """
     chosen = [Temperature.COLD if facts.temperature is Temperature.COLD else Temperature.WARM for facts in segments]
     here = [i for i, temperature in enumerate(chosen) if temperature is Temperature.WARM]
@@ -53,7 +59,7 @@ def choose_temperatures(segments: Sequence[Facts], hot_budget: int, local_budget
         for i in sorted(here, key=lambda i: segments[i].heat):
             if held <= ROOM * local_budget:
                 break
-            if segments[i].age > 0 and segments[i].heavy_bytes:
+            if segments[i].age > 0 and segments[i].heavy_bytes and not segments[i].wanted:
                 chosen[i] = Temperature.COLD
                 held -= segments[i].heavy_bytes
     room = hot_budget

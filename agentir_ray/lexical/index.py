@@ -268,10 +268,15 @@ class Index:
     def install(self, replaced: Sequence[Part], *segments: Segment) -> None:
         """Put `segments` (none: nothing was left) in the place of the parts that they were built from, with what happened to their documents meanwhile."""
         self.carry_over(replaced, *segments)
-        self.segments = (*(part for part in self.segments if part not in replaced), *segments)
+        self.segments = (*self.without(replaced), *segments)
         if self.sealing in replaced:
             self.sealing = None
         self._directory = Directory(self.segments, self._directory)
+
+    def without(self, replaced: Sequence[Part]) -> list[Segment]:
+        """The segments but for these, over whatever bytes: one that is being merged may be loaded meanwhile. Call under the lock."""
+        gone = {part.path for part in replaced if isinstance(part, Segment)}
+        return [segment for segment in self.segments if segment.path not in gone]
 
     def exchange(self, old: Segment, new: Segment) -> bool:
         """Put `new`, which is `old` over other bytes (`Segment.over`), in its place; call under the lock. False when `old` is not here any more."""

@@ -67,7 +67,7 @@ class ColdSegmentError(SpilledError):
 class Segment:
     """`cold`: its postings and stored fields are not here. `spilled` names what holds them, also while they are loaded; empty for a segment whose file is complete.
 
-    `answers` counts the hits that came from it lately. `lost`: what was spilled of it is damaged or gone for good.
+    `answers` counts the hits that came from it lately, `loaded_ns` is when it was loaded last, by the engine's clock. `lost`: what was spilled of it is damaged or gone for good.
     """
 
     def __init__(self, path: Path, cache: SegmentCache, id_of: Callable[[bytes], str], spilled: str = "", body_of: Callable[[int], bytes | None] | None = None) -> None:
@@ -84,6 +84,7 @@ class Segment:
         self.body_of = body_of
         self.spilled = spilled
         self.answers = 0.0
+        self.loaded_ns = -(2**62)
         self.lost = False
         try:
             meta = json.loads(self._file.array("meta").tobytes())

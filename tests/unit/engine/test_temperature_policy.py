@@ -15,7 +15,8 @@ def some_facts(draw: st.DrawFn) -> Facts:
     spilled = draw(st.booleans())
     temperature = draw(st.sampled_from([WARM, COLD] if spilled else [HOT, WARM]))
     heavy = 0 if temperature is COLD else draw(st.integers(0, size))
-    return Facts(size, heavy, draw(st.integers(0, 30)), draw(st.sampled_from([0.0, 0.0, 0.5, 3.0, 100.0])), temperature, spilled)
+    wanted = spilled and temperature is WARM and draw(st.booleans())
+    return Facts(size, heavy, draw(st.integers(0, 30)), draw(st.sampled_from([0.0, 0.0, 0.5, 3.0, 100.0])), temperature, spilled, draw(st.sampled_from([0.1, 1.7])), wanted)
 
 
 facts = st.lists(some_facts(), max_size=20)
@@ -33,12 +34,12 @@ def test_the_budgets_hold(segments: list[Facts], hot: int, local: int | None) ->
     assert sum(one.bytes for one in after if one.temperature is HOT) <= hot
     if local is not None:
         left = sum(one.heavy_bytes for one in after)
-        assert left <= local or not [one for one in after if one.temperature is not COLD and one.age > 0 and one.heavy_bytes]
+        assert left <= local or not [one for one in after if one.temperature is not COLD and one.age > 0 and one.heavy_bytes and not one.wanted]
     for before, new in zip(segments, chosen, strict=True):
         if before.temperature is COLD:
             assert new is COLD, "only a search loads"
         elif new is COLD:
-            assert local is not None and before.age > 0
+            assert local is not None and before.age > 0 and not before.wanted
         if new is HOT:
             assert not before.spilled
 
