@@ -5,6 +5,7 @@ from pathlib import Path
 from agentir_ray import Memory
 from agentir_ray.engine.policy import Limits
 from tests.field_reports.conftest import Open
+from tests.spill_targets import BUDGET, LIMITS, temperatures, write_weeks
 
 
 def test_f12_opening_reads_no_namespace(open_memory: Open) -> None:
@@ -77,3 +78,21 @@ def test_f21_an_index_that_began_empty_is_no_different(memory: Memory) -> None:
     assert memory.search("rain").hits == ()
     memory.add("rain")
     assert len(memory.search("rain")) == 1
+
+
+def test_f20_a_spill_target_that_goes_away_costs_answers_for_now_and_no_record(open_memory: Open, tmp_path: Path) -> None:
+    target, away = tmp_path / "target", tmp_path / "away"
+    memory = open_memory(durability="process", limits=LIMITS, memory_budget_bytes=BUDGET, spill=target)
+    write_weeks(memory, 12)
+    assert temperatures(memory)["cold_segments"] and temperatures(memory)["heavy_bytes"] <= BUDGET
+    target.rename(away)
+    result = memory.search("common", k=1_000)
+    assert 0 < len(result) < 360 and not result.coverage.exact and result.coverage.not_searched
+    assert "is not there; mount it" in result.coverage.reason
+    assert memory.get("w0-3").id == "w0-3" and len(memory.recent(400).records) == len(list(memory.export())) == 360
+    write_weeks(memory, 1, first=12)
+    assert memory.forget(ids=["w0-3"]).hidden and not target.exists()
+    assert [problem.file for problem in memory.verify()]
+    away.rename(target)
+    assert len(memory.search("common", k=1_000)) == 389
+    assert memory.forget(ids=["w1-3"], wait=True).purged and memory.verify() == []

@@ -7,7 +7,7 @@ from pathlib import Path
 from agentir_ray import sections
 from agentir_ray.engine import manifest
 from agentir_ray.ingest import export
-from agentir_ray.lexical import builder, weights
+from agentir_ray.lexical import builder, spilled, weights
 from agentir_ray.storage import codec, sqlite_schema
 from agentir_ray.temporal import statistics
 
@@ -46,6 +46,7 @@ def test_the_versions_of_formats_are_those_of_the_code() -> None:
         "engine/manifest.py": manifest.FORMAT,
         "sections.py": sections.CONTAINER_VERSION,
         "lexical/builder.py": builder.FORMAT_VERSION,
+        "lexical/spilled.py": spilled.FORMAT_VERSION,
         "lexical/weights.py": weights.FORMAT_VERSION,
         "temporal/statistics.py": statistics.FORMAT,
         "ingest/export.py": export.VERSION,
