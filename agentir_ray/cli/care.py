@@ -1,6 +1,7 @@
 """`agentir stats`, `verify` and `doctor`: what a store holds, whether it is sound, and whether this machine is ready for it."""
 
 import importlib
+import os
 import pkgutil
 import platform
 import sys
@@ -14,7 +15,7 @@ import typer
 
 from agentir_ray import kernels
 from agentir_ray.cli.console import Rows, plain, print_json, stdout, working
-from agentir_ray.cli.options import Json, Namespace, Store, default_store, opened
+from agentir_ray.cli.options import SPILL_VARIABLE, Json, Namespace, Store, default_store, opened
 from agentir_ray.client.memory import Memory
 from agentir_ray.client.warm import warm_up
 from agentir_ray.errors import AgentIRError, DamagedError
@@ -60,6 +61,7 @@ def doctor(store: Store = None, as_json: Json = False) -> None:
         "kernels cached in": ", ".join(_cache_folders()) or "nowhere (every process compiles anew; set NUMBA_CACHE_DIR to a folder that can be written)",
         "store": str(path),
         "store's state": _state(path),
+        "spills to": os.environ.get(SPILL_VARIABLE) or f"nowhere (set {SPILL_VARIABLE} to a folder or a URL)",
     }
     if as_json:
         print_json(findings)

@@ -313,7 +313,7 @@ class Memory:
     def export(self, *, salvage: bool = False) -> Iterator[Record]:
         """Every record that is not deleted, in the order of the log. `salvage` reads around damage, with a warning for all that it skips."""
         self._store.check()
-        return transfer.salvage_records(self._store.path, self.namespace) if salvage else transfer.export_records(self._store, self.namespace)
+        return transfer.salvage_records(self._store.path, self.namespace, self._store.spiller) if salvage else transfer.export_records(self._store, self.namespace)
 
     # Looking after.
 

@@ -158,8 +158,7 @@ class Spiller:
 
         def run() -> None:
             try:
-                heavy = self._loading.call(lambda: self._fetch(segment), UNHURRIED_S)
-                _put_in_place(namespace, segment, heavy, self._clock.monotonic_ns())
+                _put_in_place(namespace, segment, self.fetch(segment), self._clock.monotonic_ns())
             except DamagedError as error:
                 load.reason, load.lost = str(error), True
             except (AgentIRError, OSError) as error:
@@ -181,6 +180,10 @@ class Spiller:
             load.reason = f"{segment.path.name} could not be loaded: {error!r}"
             load.done.set()
         return load
+
+    def fetch(self, segment: Segment) -> SectionFile:
+        """What a cold segment lacks, for once. Raises DamagedError, or SpilledError where it cannot be had now."""
+        return self._loading.call(lambda: self._fetch(segment), UNHURRIED_S)
 
     def _fetch(self, segment: Segment) -> SectionFile:
         """The heavy sections as a local file, whose name is gone when this returns."""

@@ -3,7 +3,7 @@
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -11,13 +11,13 @@ from tempfile import mkdtemp
 from typing import NamedTuple
 
 from agentir_ray.analysis import DEFAULT_ANALYZER
-from agentir_ray.engine.manifest import Manifest, decode_manifest, manifest_of
+from agentir_ray.engine.manifest import Manifest, SegmentEntry, decode_manifest, manifest_of
 from agentir_ray.engine.policy import DEFAULT_LIMITS
+from agentir_ray.engine.spilling import Spiller
 from agentir_ray.engine.store import DATABASE, SEGMENTS, Store
-from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError
+from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError, SpilledError
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index
-from agentir_ray.lexical.overlay import Change
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.codec import decode_body, decode_id
 from agentir_ray.storage.files import make_folder, publish, refused, write_file
@@ -74,8 +74,8 @@ def _was_current(index: Index, id: str, seq: int, until: int) -> bool:
     return False
 
 
-def salvage_records(path: Path, name: str) -> Iterator[Record]:
-    """What can still be read of a damaged store: the log row by row, around what is damaged, then the segments for what is missing (F07).
+def salvage_records(path: Path, name: str, spiller: Spiller | None = None) -> Iterator[Record]:
+    """What can still be read of a damaged store: the log row by row, around what is damaged, then the segments for what is missing, spilled ones through `spiller` (F07).
 
     A segment does not know what was updated or erased after it was last written, if the log cannot say so either; each record that comes from one is named in a warning.
     """
@@ -102,9 +102,9 @@ def salvage_records(path: Path, name: str) -> Iterator[Record]:
     except (DamagedError, NotFoundError) as error:
         logger.warning("%s", error)
     if not complete:
-        changes = {} if manifest is None else {entry.file: entry.changes for entry in manifest.segments}
+        entries = {} if manifest is None else {entry.file: entry for entry in manifest.segments}
         for file in sorted((path / SEGMENTS).glob("*/*.segment" if number is None else f"{number}/*.segment")):
-            for record in _segment_records(file, name, changes.get(file.name, [])):
+            for record in _segment_records(file, name, entries.get(file.name, SegmentEntry(file.name, [])), spiller):
                 known = saved.records.get(record.id)
                 if record.id not in saved.erased and (known is None or known.seq < record.seq):
                     logger.warning("record %s comes from %s alone; updates and deletions since may be missing", record.id, file.name)
@@ -176,17 +176,19 @@ def _number_of(path: Path, name: str) -> tuple[int | None, int]:
     return number, last
 
 
-def _segment_records(file: Path, name: str, changes: Sequence[Change]) -> Iterator[Record]:
+def _segment_records(file: Path, name: str, entry: SegmentEntry, spiller: Spiller | None) -> Iterator[Record]:
     """The live documents of a segment file, as far as they can be read."""
     try:
-        segment = Segment(file, SegmentCache(), decode_id)
+        segment = Segment(file, SegmentCache(), decode_id, entry.spilled)
         if segment.namespace != name:
             return
+        if segment.cold and spiller is not None and entry.spilled:
+            segment = segment.over(heavy=spiller.fetch(segment))
         with suppress(DamagedError):  # of the terms' statistics, which nobody asks for here
-            segment.replay(changes)
+            segment.replay(entry.changes)
         deleted = segment.overlay.deleted_at
         seqs = segment.array("seq")
-    except DamagedError as error:
+    except (DamagedError, SpilledError) as error:
         logger.warning("skipped: %s", error)
         return
     for doc in range(segment.documents):
@@ -194,7 +196,7 @@ def _segment_records(file: Path, name: str, changes: Sequence[Change]) -> Iterat
             continue
         try:
             yield decode_body(segment.stored(doc), int(seqs[doc]))
-        except DamagedError as error:
+        except (DamagedError, SpilledError) as error:
             logger.warning("skipped: %s", error)
             return
 

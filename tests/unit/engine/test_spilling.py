@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from agentir_ray.client.memory import Memory
@@ -312,6 +313,19 @@ def test_nothing_is_hot_beyond_a_fourth_of_the_budget(open_memory: Open) -> None
     assert memory.stats()["namespace"]["memory_bytes"] > found["hot_bytes"]
     memory.forget(ids=["w5-1"], wait=True)
     assert len(everything(memory)) == 179 and memory.verify() == []
+
+
+def test_salvage_reads_what_was_spilled(open_memory: Open, memory: Memory, target: FakeTarget, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert temperatures(memory)["cold_segments"]
+    memory.close()
+    database = apsw.Connection(str(tmp_path / "store" / "log.sqlite3"))
+    database.execute("UPDATE entries SET body = zeroblob(length(body)) WHERE id = ?", (b"w0-3",))
+    database.close()
+    memory = open_memory(read_only=True)
+    assert {record.id for record in memory.export(salvage=True)} == {f"w{week}-{i}" for week in range(12) for i in range(30)}
+    target.fail("is not mounted")
+    assert "w0-3" not in {record.id for record in memory.export(salvage=True)}
+    assert [record for record in caplog.records if "skipped" in record.message and "not mounted" in record.message]
 
 
 def test_spill_is_a_place(tmp_path: Path) -> None:
