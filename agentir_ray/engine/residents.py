@@ -101,13 +101,16 @@ class Residents:
             namespace.pins += 1
 
     @contextmanager
-    def all(self) -> Iterator[list[Namespace]]:
-        """What is loaded now and nobody has reserved, pinned while the block runs; who was used last stays as it was."""
+    def all(self, wanted: Callable[[Namespace], bool] = lambda _: True) -> Iterator[list[Namespace]]:
+        """Of what is loaded now and nobody has reserved, all that is wanted, pinned while the block runs; who was used last stays as it was."""
+        with self._lock:
+            loaded = list(self._loaded.values())
+        found = [namespace for namespace in loaded if wanted(namespace)]  # without the lock: there may be thousands
         pinned: list[Namespace] = []
         try:
             with self._lock:
-                for name, namespace in self._loaded.items():
-                    if name not in self._reserved:
+                for namespace in found:
+                    if self._loaded.get(namespace.name) is namespace and namespace.name not in self._reserved:
                         namespace.pins, pinned = namespace.pins + 1, [*pinned, namespace]  # in one step, so that an interrupt finds both or none
             yield pinned
         finally:

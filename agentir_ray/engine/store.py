@@ -152,8 +152,7 @@ class Store:
             self.maintenance.request(None, purge=True)
 
     def _make_thermostat(self, compactor: Compactor | None) -> Thermostat:
-        residents = self._residents
-        return Thermostat(self.spiller, compactor, residents.all, lambda: residents.memory_bytes, self.memory_budget_bytes, self._limits, self.clock)
+        return Thermostat(self.spiller, compactor, self._residents, self.memory_budget_bytes, self._limits, self.clock)
 
     def _named_objects(self) -> set[str]:
         """What is spilled and some manifest names."""

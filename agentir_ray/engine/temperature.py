@@ -8,7 +8,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from functools import partial
 from time import monotonic
 
@@ -19,6 +19,7 @@ from agentir_ray.engine.compaction import Compactor, has_damaged_segment
 from agentir_ray.engine.covering import AUTO_EPS
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.policy import Limits
+from agentir_ray.engine.residents import Residents
 from agentir_ray.engine.spilling import Spiller
 from agentir_ray.engine.temperature_policy import DECAY, HALF_LIFE_S, HOT_SHARE, WANTED_S, Facts, Temperature, choose_temperatures
 from agentir_ray.errors import AgentIRError, DamagedError
@@ -40,17 +41,15 @@ class Thermostat:
         self,
         spiller: Spiller,
         compactor: Compactor | None,
-        loaded: Callable[[], AbstractContextManager[Sequence[Namespace]]],
-        memory_bytes: Callable[[], int],
+        residents: Residents,
         memory_budget_bytes: int,
         limits: Limits,
         clock: Clock,
     ) -> None:
-        """`loaded` pins the namespaces that are loaded now. `compactor` is None in a store that is only read: then nothing is spilled."""
+        """`compactor` is None in a store that is only read: then nothing is spilled."""
         self._spiller = spiller
         self._compactor = compactor
-        self._loaded = loaded
-        self._memory_bytes = memory_bytes
+        self._residents = residents
         self._budget_bytes = memory_budget_bytes
         self._limits = limits
         self._clock = clock
@@ -65,14 +64,8 @@ class Thermostat:
             return
         try:
             self._again_at_s, self._spilling.waiting = math.inf, False
-            with self._loaded() as namespaces:
-                placed = [
-                    (namespace, segment)
-                    for namespace in namespaces
-                    if not namespace.damaged
-                    for segment in namespace.index.segments
-                    if segment.bytes >= self._limits.temper_from_bytes or segment.spilled
-                ]
+            with self._residents.all(lambda namespace: any(map(self._is_worth_it, namespace.index.segments))) as namespaces:
+                placed = [(namespace, segment) for namespace in namespaces if not namespace.damaged for segment in namespace.index.segments if self._is_worth_it(segment)]
                 if not placed:
                     return
                 self._cool([segment for _, segment in placed])
@@ -91,9 +84,12 @@ class Thermostat:
         finally:
             self._running.release()
 
+    def _is_worth_it(self, segment: Segment) -> bool:
+        return bool(segment.spilled) or segment.bytes >= self._limits.temper_from_bytes
+
     def _leave_remainder(self, namespace: Namespace, segment: Segment, spilled: str) -> bool:
         """Nothing was held while the object was on its way: the namespace may be gone, and the segment merged away."""
-        with self._loaded() as namespaces:
+        with self._residents.all(lambda one: one is namespace) as namespaces:
             return self._compactor is not None and namespace in namespaces and self._compactor.leave_remainder(namespace, segment, spilled)
 
     def _cool(self, segments: Sequence[Segment]) -> None:
@@ -116,7 +112,7 @@ class Thermostat:
             facts.append(Facts(segment.bytes, segment.heavy_bytes, age, segment.answers, temperature_of(segment), bool(segment.spilled), decay, wanted))
         self._again_at_s = monotonic() + WANTED_S if any(facts.wanted for facts in facts) else math.inf
         copied = sum(facts.bytes for facts in facts if facts.temperature is Temperature.HOT)
-        room = self._budget_bytes - (self._memory_bytes() - copied)  # copies go first when memory is short
+        room = self._budget_bytes - (self._residents.memory_bytes - copied)  # copies go first when memory is short
         can_spill = self._spiller.configured and self._compactor is not None
         bounded = can_spill or any(facts.spilled for facts in facts)
         chosen = choose_temperatures(facts, max(0, min(self._budget_bytes // HOT_SHARE, room)), self._budget_bytes if bounded else None)
