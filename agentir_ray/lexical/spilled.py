@@ -65,7 +65,7 @@ def restored(spilled: SectionFile, segment: Segment) -> Iterator[bytes | memoryv
     yield encode_table(sections)
     for section in sections:
         frame = spilled.array(section.name)
-        yield frame.tobytes() if section.name in _COMPRESSED else _unpacked(frame, section, str(path))
+        yield frame.data if section.name in _COMPRESSED else _unpacked(frame, section, str(path))
         yield padding(section.bytes)
 
 
