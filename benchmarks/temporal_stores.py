@@ -29,7 +29,7 @@ from benchmarks.workload import settle
 NAMESPACE = "bench/life"
 TRAINING_QUESTIONS = 600
 TRAINING_SEED = 10_000_000  # far from the seeds of what is measured
-_SHAPING = ("engine/policy.py", "engine/manifest.py", "lexical/cut.py", "storage/codec.py", "storage/sqlite_schema.py")
+_SHAPING = ("engine/policy.py", "engine/manifest.py", "lexical/cut.py", "lexical/stored.py", "storage/codec.py", "storage/sqlite_schema.py")
 GIB = 2**30
 
 

@@ -1,6 +1,6 @@
 """What a namespace's answers have told of the ages of what is asked for, and what that allows: its prior in use.
 
-Decisions are kept until there is another observation, so that a search only looks one up. It knows no clock and no log: who owns the namespace saves `encode()`.
+Decisions are kept, so that a search only looks one up, until an observation could change them. It knows no clock and no log: who owns the namespace saves `encode()`.
 """
 
 import threading
@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from agentir_ray.temporal.prior import AgeStatistics, Decision, decide
 
+OBSERVED_ANEW = 16  # observations that a decision may lag behind where none of them speaks against it: what they prove can wait, and takes a millisecond to work out
 KEPT_DECISIONS = 8  # numbers of partitions and shares that are asked for in turn
 
 
@@ -28,6 +29,7 @@ class Recency:
         self._statistics = statistics
         self._lock = threading.Lock()
         self._decisions: dict[tuple[int, float], Decision] = {}
+        self._since = 0  # observations since the decisions were made
 
     def decide(self, partitions: int, eps: float) -> Decision:
         """How many of the newest partitions hold an answer with probability 1 - eps."""
@@ -40,12 +42,19 @@ class Recency:
         return decision
 
     def observe(self, observations: Iterable[Observation]) -> None:
-        """Decisions that were asked for are made anew here, a millisecond each, and not by the next search."""
+        """Decisions that an observation speaks against are made anew here, and not by the next search: those that leave out partitions of its age."""
         with self._lock:
+            oldest = -1
             for observation in observations:
                 self._statistics.observe(*observation)
                 self.unsaved += 1
-            self._decisions = {key: decide(self._statistics, *key) for key in self._decisions}
+                self._since += 1
+                oldest = max(oldest, observation.age)
+            anew = self._since >= OBSERVED_ANEW
+            self._since = 0 if anew else self._since
+            for key, decision in list(self._decisions.items()):
+                if anew or (decision.supported and oldest >= decision.partitions):
+                    self._decisions[key] = decide(self._statistics, *key)
 
     def encode(self) -> bytes:
         with self._lock:
