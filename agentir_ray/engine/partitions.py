@@ -13,6 +13,9 @@ from agentir_ray.temporal.partitions import Partitions, partitions_of
 Array = npt.NDArray[Any]
 
 
+NONE = frozenset[int]()
+
+
 class _Followed(NamedTuple):
     """The buckets of a buffer's first `documents` documents."""
 
@@ -41,7 +44,11 @@ class PartitionTable:
     def at(self, views: Sequence[BufferView], as_of_us: int) -> Partitions:
         """The partitions that are not empty at or before `as_of_us`, those of the buffers included."""
         now = as_of_us // self.width_us
-        beyond = frozenset[int]().union(*[self._in_buffer(view) for view in views]) - self._known
+        beyond = NONE
+        for view in views:
+            held = self._in_buffer(view)
+            if not held <= self._known:
+                beyond = beyond | (held - self._known)
         last = self._last
         if last is not None and last[0] == now and last[1] == beyond:
             return last[2]
@@ -60,8 +67,8 @@ class PartitionTable:
 
     def apart(self, passed_over: Array, left: Array, views: Sequence[BufferView]) -> tuple[Array, Array]:
         """Of segments (bool), some passed over and some left out: the buckets all of whose documents lie in the former, and those of which some lie in the latter."""
-        some_left = (self.holds & left).any(axis=1)
-        alone = np.array(~(self.holds & ~passed_over).any(axis=1))
-        for view in views:
-            alone[np.isin(self.buckets, list(self._in_buffer(view)))] = False
-        return self.buckets[alone], self.buckets[some_left]
+        some_left = self.buckets[(self.holds & left).any(axis=1)] if np.count_nonzero(left) else self.buckets[:0]
+        alone = self.buckets[~(self.holds & ~passed_over).any(axis=1)]
+        for view in views if len(alone) else ():
+            alone = alone[[bucket not in self._in_buffer(view) for bucket in alone.tolist()]]
+        return alone, some_left

@@ -49,6 +49,7 @@ from agentir_ray.temporal.statistics import AgeStatistics
 DATABASE = "log.sqlite3"
 SEGMENTS = "segments"
 MEMORY_BUDGET_BYTES = 256 * 2**20
+CACHE_SHARE = 4  # a fourth of the budget is for unpacked texts and for bitmaps of filters: to read its hits is half of a search of what was not asked before
 FOLLOW_EVERY_NS = 250_000_000  # a reader in another process lags at most this long behind the log, plus what catching up takes
 RELOADS = 5  # a follower reads the manifest again this often when the files it names were merged away meanwhile
 
@@ -88,7 +89,7 @@ class Store:
         self.clock = clock
         self.read_only = read_only
         self.memory_budget_bytes = memory_budget_bytes
-        self.cache = SegmentCache(memory_budget_bytes // 8)
+        self.cache = SegmentCache(memory_budget_bytes // CACHE_SHARE)
         self._residents = Residents(self._load, self._is_due, self._refresh, memory_budget_bytes - self.cache.budget_bytes, default_max_files() if max_files is None else max_files)
         self._limits = limits
         self._files = files

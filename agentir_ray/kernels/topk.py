@@ -123,6 +123,33 @@ def _first_threshold(rows: Any, order: Any, ordinals: Any, gain: Any, base: Any,
 
 
 @numba.njit(cache=True, nogil=True)
+def _ask_ahead(rows: Any, order: Any, ordinals: Any) -> None:
+    """Ask for what tells where the terms' postings lie and what they can reach, in all segments at once: each is a wait for memory, and they overlap."""
+    for o in order:
+        postings = postings_of(rows[o])
+        for i in range(len(ordinals)):
+            if ordinals[i, o] >= 0:
+                prefetch(postings.term_block, ordinals[i, o])
+                prefetch(postings.best_worth, len(RANKS) * ordinals[i, o])
+    for o in order:
+        postings = postings_of(rows[o])
+        for i in range(len(ordinals)):
+            if ordinals[i, o] >= 0:
+                b = postings.term_block[ordinals[i, o]]
+                prefetch(postings.block_window, b)
+                prefetch(postings.block_skyline, b)
+                prefetch(postings.block_posting, b)
+    for o in order:
+        postings = postings_of(rows[o])
+        for i in range(len(ordinals)):
+            if ordinals[i, o] >= 0:
+                b = postings.term_block[ordinals[i, o]]
+                prefetch(postings.skyline, np.int64(postings.block_skyline[b]))
+                prefetch(postings.posting_doc, np.int64(postings.block_posting[b]))
+                prefetch(postings.posting_class, np.int64(postings.block_posting[b]))
+
+
+@numba.njit(cache=True, nogil=True)
 def _needed(threshold: Any, slack: Any, unit: Any) -> Any:
     """What a document must reach for the threshold, in float32 units of the largest gain: a little less, and nothing where the threshold is no number to compare with."""
     return np.float32((threshold - abs(threshold) * slack) / unit) if abs(threshold) < np.inf else np.float32(-np.inf)
@@ -167,6 +194,8 @@ def _walk(
         small[i] = max(gain[i] / unit, SMALLEST_GAIN) if gain[i] > 0.0 else 0.0
     slack = 1e-6 + 2.5e-7 * terms  # float32 sums of this many terms, in any order
     above = np.float32(1.0 + slack)
+    if len(order) > 1:
+        _ask_ahead(rows, order, ordinals)
     least = floor if k == 0 else max(floor, _first_threshold(rows, order, ordinals, gain, base, slope, written_until_us, k))
     reach = np.empty(256, np.float32)
     cursor, bitmap_at = np.empty(terms, np.int64), np.empty(terms, np.int64)

@@ -1,8 +1,9 @@
 """Where terms lie in the segments of an index, and how many documents hold them: one look-up a term, whatever the number of segments."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +15,39 @@ from agentir_ray.lexical.segment import Segment
 Array = npt.NDArray[Any]
 FEW_SEGMENTS = 4  # so many dictionaries are searched sooner than remembered
 MAX_KNOWN_BYTES = 16 * 2**20  # of query terms whose places are remembered; forgotten all at once beyond that
-KNOWN_TERM_BYTES = 500  # two strings, two arrays, a tuple, a number, and their place in the dictionary
+KNOWN_TERM_BYTES = 200  # a string, a number, and their place in the dictionary
+FIRST_ROWS = 16
 
 
-class Known(NamedTuple):
-    """Of a term, by segment: its ordinal (-1: not there) and its document frequency, int64; and the sum of these."""
+class _Known:
+    """What is remembered of terms: row_of[term] is a row of `ordinals` and `df`, int64 (terms, segments), and of `total`, the sums of `df`. Rows are only added, under `lock`."""
 
-    ordinals: Array
-    df: Array
-    total: int
+    def __init__(self, segments: int) -> None:
+        self.row_of: dict[str, int] = {}
+        self.ordinals: Array = np.empty((FIRST_ROWS, segments), np.int64)
+        self.df: Array = np.empty((FIRST_ROWS, segments), np.int64)
+        self.total: Array = np.empty(FIRST_ROWS, np.int64)
+        self.lock = threading.Lock()
+
+    def add(self, terms: Sequence[str], ordinals: Array, df: Array) -> None:
+        """New rows, which are there before anybody is told of them."""
+        first = len(self.row_of)
+        end = first + len(terms)
+        if end > len(self.total):
+            room = max(end, 2 * len(self.total))
+            self.ordinals, self.df, self.total = (_with_room(values, first, room) for values in (self.ordinals, self.df, self.total))
+        self.ordinals[first:end], self.df[first:end], self.total[first:end] = ordinals, df, df.sum(axis=1)
+        self.row_of.update(zip(terms, range(first, end), strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        return KNOWN_TERM_BYTES * len(self.row_of) + self.ordinals.nbytes + self.df.nbytes + self.total.nbytes
+
+
+def _with_room(values: Array, kept: int, room: int) -> Array:
+    larger = np.empty((room, *values.shape[1:]), values.dtype)
+    larger[:kept] = values[:kept]
+    return larger
 
 
 class Directory:
@@ -34,8 +59,8 @@ class Directory:
     def __init__(self, segments: tuple[Segment, ...], before: "Directory | None" = None) -> None:
         """`before` knew other segments, of which those that are still here lost no document since: what it remembers of them is taken over, when it is asked for."""
         self.segments = segments
-        self._known: dict[str, Known] = {}
-        self._before: dict[str, Known] = {}
+        self._known = _Known(len(segments) if len(segments) > FEW_SEGMENTS else 0)
+        self._before = _Known(0)
         if before is not None and len(segments) > FEW_SEGMENTS:
             self._before = before._known
             place = {segment: i for i, segment in enumerate(before.segments)}
@@ -84,38 +109,32 @@ class Directory:
             ordinals, df = _find(terms, self.rows)
             return ordinals, df.sum(axis=1).tolist()
         known = self._known  # which another thread may replace meanwhile
-        missing = [term for term in terms if term not in known]
-        if missing:
-            if (len(known) + len(missing)) * self._term_bytes > MAX_KNOWN_BYTES:
-                missing, known, self._before = list(terms), {}, {}
-                self._known = known
-            before = self._before
-            known.update(self._found_here([term for term in missing if term not in before]))
-            known.update(self._found_since([term for term in missing if term in before], before))
-        found = [known[term] for term in terms]
-        ordinals = np.array([one.ordinals for one in found], np.int64).reshape(len(terms), len(self.segments))
-        return ordinals, [one.total for one in found]
+        rows = [known.row_of.get(term, -1) for term in terms]
+        if -1 in rows:
+            known = self._learn(known, terms)
+            rows = [known.row_of[term] for term in terms]
+        return known.ordinals.take(rows, axis=0), known.total.take(rows).tolist()
 
-    def _found_here(self, terms: Sequence[str]) -> Iterator[tuple[str, Known]]:
-        ordinals, df = _find(terms, self.rows)
-        for i, term in enumerate(terms):
-            yield term, Known(ordinals[i], df[i], int(df[i].sum()))
-
-    def _found_since(self, terms: Sequence[str], before: Mapping[str, Known]) -> Iterator[tuple[str, Known]]:
-        """Of terms that are known from before, looked for in the new segments alone."""
-        new = np.flatnonzero(self._place_before < 0) if terms else np.empty(0, np.int64)
-        ordinals, df = _find(terms, self.rows[new])
-        for i, term in enumerate(terms):
-            of_all, frequencies = before[term].ordinals[self._place_before], before[term].df[self._place_before]
-            of_all[new], frequencies[new] = ordinals[i], df[i]
-            yield term, Known(of_all, frequencies, int(frequencies.sum()))
-
-    @property
-    def _term_bytes(self) -> int:
-        return KNOWN_TERM_BYTES + 16 * len(self.segments)
+    def _learn(self, known: _Known, terms: Sequence[str]) -> _Known:
+        """Look for the terms that are not known; returns what now knows all of them."""
+        if known.nbytes > MAX_KNOWN_BYTES:
+            known, self._before = _Known(len(self.segments)), _Known(0)
+            self._known = known
+        before = self._before
+        with known.lock:
+            missing = [term for term in dict.fromkeys(terms) if term not in known.row_of]
+            fresh = [term for term in missing if term not in before.row_of]
+            known.add(fresh, *_find(fresh, self.rows))
+            seen = [term for term in missing if term in before.row_of]
+            if seen:  # which are looked for in the new segments alone
+                rows, new = [before.row_of[term] for term in seen], np.flatnonzero(self._place_before < 0)
+                ordinals, df = before.ordinals[rows][:, self._place_before], before.df[rows][:, self._place_before]
+                ordinals[:, new], df[:, new] = _find(seen, self.rows[new])
+                known.add(seen, ordinals, df)
+        return known
 
     def memory_bytes(self) -> int:
-        return (len(self._known) + len(self._before)) * self._term_bytes + 8 * WIDTH * len(self.segments)
+        return self._known.nbytes + self._before.nbytes + 8 * WIDTH * len(self.segments)
 
 
 def _find(terms: Sequence[str], rows: Array) -> tuple[Array, Array]:
