@@ -19,6 +19,7 @@ from agentir_ray.cli.options import SPILL_VARIABLE, Json, Namespace, Store, defa
 from agentir_ray.client.memory import Memory
 from agentir_ray.client.warm import warm_up
 from agentir_ray.errors import AgentIRError, DamagedError
+from agentir_ray.storage.spill import without_secrets
 
 _PACKAGES = ("agentir-ray", "numpy", "numba", "apsw", "PyStemmer", "nltk", "zstandard")
 
@@ -61,7 +62,7 @@ def doctor(store: Store = None, as_json: Json = False) -> None:
         "kernels cached in": ", ".join(_cache_folders()) or "nowhere (every process compiles anew; set NUMBA_CACHE_DIR to a folder that can be written)",
         "store": str(path),
         "store's state": _state(path),
-        "spills to": os.environ.get(SPILL_VARIABLE) or f"nowhere (set {SPILL_VARIABLE} to a folder or a URL)",
+        "spills to": without_secrets(os.environ.get(SPILL_VARIABLE, "")) or f"nowhere (set {SPILL_VARIABLE} to a folder or a URL)",
     }
     if as_json:
         print_json(findings)

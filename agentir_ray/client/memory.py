@@ -318,7 +318,10 @@ class Memory:
     # Looking after.
 
     def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the whole store, while it is open, into the new folder `path`."""
+        """Copy the whole store, while it is open, into the new folder `path`.
+
+        The copy is complete without the spill target. If segments were spilled, it is to be opened for writing once, which rebuilds them from its log, before it can be read only.
+        """
         self._store.check()
         transfer.backup(self._store, _path(path))
 

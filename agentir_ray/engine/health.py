@@ -155,5 +155,5 @@ def store_stats(store: Store) -> Mapping[str, Any]:
         "database_bytes": database.stat().st_size,
         "memory_bytes": store.memory_bytes(),
         "memory_budget_bytes": store.memory_budget_bytes,
-        "spill": str(store.spiller.target),
+        "spill": None if store.spiller.target is None else str(store.spiller.target),
     }

@@ -1,25 +1,30 @@
-"""What goes to a spill target and comes back: one object a cold segment, named `<store's identity>/<namespace number>/<file>`.
+"""What goes to a spill target and comes back: one object a cold segment, named `<store's identity>/<namespace number>/<file>-<random>-<digest>.spilled`.
+
+The digest is of the object's bytes, and so a manifest vouches for what it names: nothing of an object is looked at before its bytes are known to be those that were spilled. The
+random part makes every name new, also for the same bytes, so that no deletion on its way can meet an object that was written since.
 
 The identity is a random name that the store gives itself when it first spills. It lies in `<store>/SPILL` and, as a marker, on the target: an object that is missing where the
 marker is there is gone for good, and its segment is rebuilt from the log; a target without the marker is another one, or not mounted, and no damage. A copy of a store folder
 shares the identity of the original, and must not share its target; a backup has none.
 
 An object is named by a manifest only when it was written and read back; those that no manifest names are garbage: deleted when they are replaced, or, after a crash or a
-failure, by a sweep of all that is there. `clean` says whether there is none.
+failure, by a sweep of all that is there, which leaves alone what has no name of ours. `clean` says whether there is none.
 
 Nothing here waits for the target longer than it was told, whatever the target does, nor under a lock that a writer may want. Loaded segments are files of which no name is left.
 """
 
 import contextlib
+import hashlib
 import logging
 import os
+import re
 import secrets
 import shutil
 import threading
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from tempfile import mkdtemp
+from time import monotonic
 
 from agentir_ray.clock import Clock
 from agentir_ray.engine.namespace import Namespace
@@ -27,13 +32,15 @@ from agentir_ray.errors import AgentIRError, DamagedError, SpilledError
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.spilled import restored, spilled_sections
 from agentir_ray.sections import SectionFile, encode_sections
-from agentir_ray.storage.files import SYSTEM_FILES, FileOps, clean_temporary, write_file
+from agentir_ray.storage.files import SYSTEM_FILES, Chunk, FileOps, clean_temporary, write_file
 from agentir_ray.storage.patience import Patience
-from agentir_ray.storage.spill import MissingObjectError, SpillTarget
+from agentir_ray.storage.spill import PRIVATE_FOLDER, MissingObjectError, SpillTarget
 
 IDENTITY = "SPILL"
 LOADED = "loaded"
 SUFFIX = ".spilled"
+DIGEST_BYTES = 16
+_GARBAGE = re.compile(r"([0-9]+/[A-Za-z0-9_-]+\.spilled|SPILL)(\.[0-9]+\.tmp)?")  # below the identity: ours, or what a put that was interrupted left
 PATIENCE_S = 2.0  # of a search without a deadline
 UNHURRIED_S = 30.0  # of maintenance with an object, more with one of more MB than that
 CLOSING_S = 5.0
@@ -61,15 +68,15 @@ class Spiller:
         self.on_loaded: Callable[[], None] = lambda: None
         self._files = files
         self._lock = threading.Lock()  # guards what follows
-        self._loads: dict[str, _Load] = {}
+        self._loads: dict[tuple[Namespace, str], _Load] = {}
         self._pending: set[str] = set()  # objects that are there, or on their way, and not yet named
         self._doomed: set[str] = set()
-        self._unswept = False  # there may be garbage that nobody knows by name
+        self._suspected = self._swept = 0  # how often there may have come to be garbage that nobody knows by name, and up to which of them all was looked through
         self._folder: Path | None = None
         self._loading, self._keeping = Patience(f"the spill target {target}"), Patience(f"the spill target {target}")
         self._identity = self._read_identity()
         if not read_only:
-            self._unswept = bool(self._identity)
+            self._suspected = int(bool(self._identity))
             shutil.rmtree(store / LOADED, ignore_errors=True)
             clean_temporary(str(store), files)
 
@@ -94,19 +101,20 @@ class Spiller:
         """Write the segment's object, read it back, and call `leave` with its name, which tells whether a manifest names it now. Raises SpilledError; then all is as before."""
         target = self._to()
         identity = self._identity or self._keeping.call(lambda: self._introduce(target), UNHURRIED_S)
-        name = f"{identity}/{namespace.number}/{segment.path.stem}-{secrets.token_hex(4)}{SUFFIX}"
+        chunks = encode_sections(spilled_sections(segment))
+        name = f"{identity}/{namespace.number}/{segment.path.stem}-{secrets.token_hex(4)}-{_digest(chunks)}{SUFFIX}"
         with self._lock:
             self._pending.add(name)
         named = False
         try:
             patience_s = max(UNHURRIED_S, segment.heavy_bytes / 1e6)
-            self._keeping.call(lambda: _put(target, name, segment), patience_s)
+            self._keeping.call(lambda: _put(target, name, chunks), patience_s)
             named = leave(name)
             return named
         finally:
             with self._lock:
                 if not named:  # or perhaps, after an interrupt: the sweep asks the manifests
-                    self._unswept = True
+                    self._suspected += 1
                 self._pending.discard(name)
 
     def _introduce(self, target: SpillTarget) -> str:
@@ -149,7 +157,7 @@ class Spiller:
 
     def _start(self, namespace: Namespace, segment: Segment) -> _Load:
         """Begin to load a segment, or join who did."""
-        key = f"{namespace.number}/{segment.path.name}"
+        key = namespace, segment.path.name  # a namespace that was loaded anew meanwhile has an index of its own
         with self._lock:
             present = self._loads.get(key)
             if present is not None:
@@ -195,12 +203,12 @@ class Spiller:
 
     @contextlib.contextmanager
     def _fetched(self, spilled: str) -> Iterator[Path]:
-        """An object as a local file."""
+        """An object as a local file, of the bytes that its name tells."""
         name = self._checked(spilled)
         with self._unnamed() as path:
             with open(path, "wb") as file:
-                for piece in self._get(name):
-                    file.write(piece)
+                if _digest(_through(file.write, self._get(name))) != _digest_in(name):
+                    raise DamagedError(f"the spill target {self.target} gives back something else as {name} than it was given; its segment is rebuilt from the log")
             yield path
 
     @contextlib.contextmanager
@@ -239,7 +247,7 @@ class Spiller:
         with self._lock:
             if self._folder is None or not self._folder.is_dir():
                 self._folder = Path(mkdtemp(prefix="agentir-loaded-")) if self._read_only else self._store / LOADED
-                self._folder.mkdir(exist_ok=True)
+                self._folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
             return self._folder
 
     def check(self, spilled: str, segment: Segment) -> None:
@@ -257,36 +265,48 @@ class Spiller:
     @property
     def clean(self) -> bool:
         """Whether the target holds nothing of this store but what manifests name."""
-        return not (self._doomed or self._unswept)
+        return not self._doomed and self._swept == self._suspected
 
     def discard(self, objects: Sequence[str] | None) -> None:
         """Objects that no manifest names any more (None: there may be some); `sweep` deletes them."""
         with self._lock:
             if objects is None:
-                self._unswept = bool(self._identity)
+                self._suspected += bool(self._identity)
             else:
                 self._doomed.update(objects)
 
     def sweep(self) -> None:
-        """Delete all garbage. Raises SpilledError when it cannot be done now."""
+        """Delete all garbage that can be deleted now. Raises SpilledError when some is left."""
         target = self._to()
-        while self._doomed:
-            name = next(iter(self._doomed))
-            self._keeping.call(lambda name=name: target.delete(name), BRIEF_S)  # type: ignore[misc]
+        with self._lock:
+            doomed, suspected = sorted(self._doomed), self._suspected
+        failure = self._delete(target, doomed)
+        if self._swept < suspected:
+            prefix = f"{self._identity}/"
+            found = {name for name in self._keeping.call(lambda: target.names(self._identity), BRIEF_S) if _GARBAGE.fullmatch(name.removeprefix(prefix))}
             with self._lock:
-                self._doomed.discard(name)
-        if self._unswept:
-            with self._lock:
-                self._unswept = False
-            try:
-                found = set(self._keeping.call(lambda: target.names(self._identity), BRIEF_S))
+                found -= {*self._pending, f"{prefix}{IDENTITY}"}
+            left = self._delete(target, sorted(found - self._named()))
+            if left is None:
                 with self._lock:
-                    found -= {*self._pending, f"{self._identity}/{IDENTITY}"}
-                for name in sorted(found - self._named()):
-                    self._keeping.call(lambda name=name: target.delete(name), BRIEF_S)  # type: ignore[misc]
-            except BaseException:
-                self._unswept = True
-                raise
+                    self._swept = max(self._swept, suspected)
+            failure = failure or left
+        if failure is not None:
+            raise failure
+
+    def _delete(self, target: SpillTarget, names: Sequence[str]) -> AgentIRError | None:
+        """Delete objects, also after one that could not be, but not for long then; why some are left."""
+        failure, until_s = None, monotonic() + BRIEF_S
+        for name in names:
+            try:
+                self._keeping.call(lambda name=name: target.delete(name), BRIEF_S)  # type: ignore[misc]
+                with self._lock:
+                    self._doomed.discard(name)
+            except AgentIRError as error:
+                failure = failure or error
+                if monotonic() >= until_s:
+                    break
+        return failure
 
     def hasten(self) -> None:
         """The store is being closed: what the target does now it does soon, or at another time."""
@@ -302,15 +322,26 @@ class Spiller:
                 self._folder = None
 
 
-def _put(target: SpillTarget, name: str, segment: Segment) -> None:
-    chunks = encode_sections(spilled_sections(segment))
-    target.put(name, chunks)
-    read = written = size = expected = 0
+def _digest(chunks: Iterable[Chunk]) -> str:
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     for chunk in chunks:
-        written, expected = zlib.crc32(chunk, written), expected + memoryview(chunk).nbytes
-    for piece in target.get(name):
-        read, size = zlib.crc32(piece, read), size + len(piece)
-    if (read, size) != (written, expected):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _digest_in(name: str) -> str:
+    return name.removesuffix(SUFFIX).rpartition("-")[2]
+
+
+def _through(write: Callable[[bytes], object], pieces: Iterable[bytes]) -> Iterator[bytes]:
+    for piece in pieces:
+        write(piece)
+        yield piece
+
+
+def _put(target: SpillTarget, name: str, chunks: Sequence[Chunk]) -> None:
+    target.put(name, chunks)
+    if _digest(target.get(name)) != _digest_in(name):
         raise SpilledError(f"the spill target {target} gives back something else than it was given; nothing is lost, and the segment stays here")
 
 

@@ -13,7 +13,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -92,6 +92,7 @@ class Store:
         self.cache = SegmentCache(memory_budget_bytes // CACHE_SHARE)
         self._residents = Residents(self._load, self._is_due, self._refresh, memory_budget_bytes - self.cache.budget_bytes, default_max_files() if max_files is None else max_files)
         self._limits = limits
+        self._background = background
         self._files = files
         self._guard = ForkGuard()
         self._closed = False
@@ -120,7 +121,7 @@ class Store:
                 self.log = UnreadableLog(error)
             self.spiller = Spiller(path, target, clock, True, set)
             self._thermostat = self._make_thermostat(None)
-            self.spiller.on_loaded = lambda: self._thermostat.temper(lambda: True)
+            self.spiller.on_loaded = self._temper
             return
         check_writable(path)
         self._check_database()
@@ -256,6 +257,19 @@ class Store:
 
     def release(self, namespace: Namespace) -> None:
         self._residents.release(namespace)
+        if self.read_only and self._thermostat.take_turn():
+            if self._background:
+                with suppress(RuntimeError):  # there is no room for a thread: what is read is released all the same
+                    threading.Thread(target=self._temper, name="agentir-temper", daemon=True).start()
+            else:
+                self._temper()
+
+    def _temper(self) -> None:
+        """Of a store that is only read."""
+        try:
+            self._thermostat.temper(lambda: True)
+        except AgentIRError as error:  # how warm a segment is changes no answer
+            logger.warning("segments stay as they are: %s", error)
 
     def _load(self, name: str, create: bool, analyzer: str | None, before: Namespace | None) -> Namespace:
         if self.read_only:

@@ -1,6 +1,7 @@
 """Carries out what `temperature_policy` decides: copies into memory, spills, and lets loaded segments go, over all loaded namespaces of a store.
 
-It runs in maintenance, after the files were rewritten, and after searches loaded cold segments; never on a search's path. A target that fails is tried again ever more rarely,
+It runs in maintenance, after the files were rewritten, and after searches loaded cold segments; never on a search's path. A store that is only read has no maintenance: there it
+runs after a load, and once more with the first use after what was loaded is not wanted any more. A target that fails is tried again ever more rarely,
 and whoever waits for something else comes first: only a single object is ever on its way. Namespaces that are not loaded are as they were when they were let go.
 """
 
@@ -55,15 +56,15 @@ class Thermostat:
         self._clock = clock
         self._running = threading.Lock()
         self._cooled_ns = clock.monotonic_ns()
-        self._again_at_s = math.inf
+        self._again_ns: int | None = None  # when what was wanted for a moment is to be looked at again
         self._spilling, self._sweeping = _Attempts("spilling is put off"), _Attempts("what was spilled and is not needed any more stays on the target for now")
 
     def temper(self, interrupted: Callable[[], bool]) -> None:
         """Make every segment as warm as it is to be; `interrupted` is asked between two objects whether something else is due, which ends in another call."""
-        if not self._running.acquire(blocking=False):
+        if not self._running.acquire(blocking=self._compactor is None):  # without spills it is soon done, and nobody comes back to what was loaded meanwhile
             return
         try:
-            self._again_at_s, self._spilling.waiting = math.inf, False
+            self._again_ns, self._spilling.waiting = None, False
             with self._residents.all(lambda namespace: any(map(self._is_worth_it, namespace.index.segments))) as namespaces:
                 placed = [(namespace, segment) for namespace in namespaces if not namespace.damaged for segment in namespace.index.segments if self._is_worth_it(segment)]
                 if not placed:
@@ -110,7 +111,7 @@ class Thermostat:
             age = len(partitions) - int(np.searchsorted(partitions, segment.span_us[1] // namespace.partition_width_us, "right"))
             wanted = now_ns - segment.loaded_ns < WANTED_S * 1e9
             facts.append(Facts(segment.bytes, segment.heavy_bytes, age, segment.answers, temperature_of(segment), bool(segment.spilled), decay, wanted))
-        self._again_at_s = monotonic() + WANTED_S if any(facts.wanted for facts in facts) else math.inf
+        self._again_ns = now_ns + int(WANTED_S * 1e9) if any(facts.wanted for facts in facts) else None
         copied = sum(facts.bytes for facts in facts if facts.temperature is Temperature.HOT)
         room = self._budget_bytes - (self._residents.memory_bytes - copied)  # copies go first when memory is short
         can_spill = self._spiller.configured and self._compactor is not None
@@ -124,8 +125,17 @@ class Thermostat:
     @property
     def retries_s(self) -> list[float]:
         """When to look again: at what the target refused, and at what was wanted for a moment."""
-        again = [] if self._again_at_s == math.inf else [self._again_at_s]
+        again_ns = self._again_ns
+        again = [] if again_ns is None else [monotonic() + (again_ns - self._clock.monotonic_ns()) / 1e9]
         return again + [attempts.at_s for attempts in (self._spilling, self._sweeping) if attempts.waiting]
+
+    def take_turn(self) -> bool:
+        """Whether it is time to look again at what was wanted for a moment; told once."""
+        again_ns = self._again_ns
+        if again_ns is None or self._clock.monotonic_ns() < again_ns:
+            return False
+        self._again_ns = None
+        return True
 
     def sweep(self) -> None:
         """Delete what the target holds and nobody names, if it is time to try."""

@@ -25,9 +25,9 @@ Chunk = bytes | bytearray | memoryview
 class FileOps:
     """The operating system's calls that make something durable. Errors are OSError, as the system gave them."""
 
-    def create(self, path: str) -> int:
+    def create(self, path: str, mode: int = 0o666) -> int:
         """A descriptor of an empty file, made new or emptied."""
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
 
     def write(self, descriptor: int, data: Chunk) -> None:
         """Append all of `data`."""
@@ -44,8 +44,8 @@ class FileOps:
     def close(self, descriptor: int) -> None:
         os.close(descriptor)
 
-    def make_dir(self, path: str) -> None:
-        os.mkdir(path)
+    def make_dir(self, path: str, mode: int = 0o777) -> None:
+        os.mkdir(path, mode)
 
     def rename(self, source: str, target: str) -> None:
         os.replace(source, target)
@@ -73,28 +73,31 @@ def temporary_name(path: str) -> str:
     return f"{path}.{next(_serial)}{TEMPORARY_SUFFIX}"
 
 
-def make_folder(path: str, files: FileOps = SYSTEM_FILES) -> None:
-    """Make the folder at `path`, and those above it that are missing, durably; a file synced into it then survives a power cut. Raises StorageFullError."""
+def make_folder(path: str, files: FileOps = SYSTEM_FILES, mode: int = 0o777) -> None:
+    """Make the folder at `path`, and those above it that are missing, durably; a file synced into it then survives a power cut. Raises StorageFullError.
+
+    What is made has `mode`, less the umask; what is there stays as it is.
+    """
     if os.path.isdir(path):
         return
-    make_folder(folder_of(os.path.abspath(path)), files)
+    make_folder(folder_of(os.path.abspath(path)), files, mode)
     try:
         with contextlib.suppress(FileExistsError):
-            files.make_dir(path)
+            files.make_dir(path, mode)
         files.fsync_dir(folder_of(os.path.abspath(path)))
     except OSError as error:
         raise refused(path, error) from error
 
 
-def write_file(path: str, chunks: Iterable[Chunk], files: FileOps = SYSTEM_FILES) -> int:
-    """Write `chunks` to `path`, durably and all at once; returns the number of bytes.
+def write_file(path: str, chunks: Iterable[Chunk], files: FileOps = SYSTEM_FILES, mode: int = 0o666) -> int:
+    """Write `chunks` to `path`, durably and all at once; returns the number of bytes. The file has `mode`, less the umask.
 
     Replaces a file of that name. Raises StorageFullError when the disk refuses; then there is neither the file nor its temporary.
     """
     temporary = temporary_name(path)
     size = 0
     try:
-        descriptor = files.create(temporary)
+        descriptor = files.create(temporary, mode)
         try:
             for chunk in chunks:
                 files.write(descriptor, chunk)

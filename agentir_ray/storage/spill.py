@@ -1,10 +1,10 @@
 """Where spilled objects lie: a folder, or anything that fsspec has a file system for.
 
 It knows names and bytes, not what they mean. Names are relative paths of plain characters; whoever uses a target gives each store a first part of its own, so that any number
-of them share one. Objects are never modified: a name is used once.
+of them share one. Objects are never modified: a name is used once. What is made in a folder is its user's alone, whatever the umask: there are texts in it.
 
 An error is always one of two: SpilledError, the target did not do it (not there, full, no permission, no network), now at least; or MissingObjectError, it answered that it has no
-such object. What a target takes its time for is the business of `patience.py`.
+such object. What a target takes its time for is the business of `patience.py`. No message shows what a URL may hold of a secret.
 """
 
 import os
@@ -18,6 +18,7 @@ from agentir_ray.errors import InvalidInputError, SpilledError, StorageFullError
 from agentir_ray.storage.files import SYSTEM_FILES, Chunk, FileOps, make_folder, remove, write_file
 
 PIECE_BYTES = 2**20
+PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*")
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::|://)")
 
@@ -63,6 +64,12 @@ def open_target(place: str | os.PathLike[str], files: FileOps = SYSTEM_FILES) ->
     return FsspecTarget(text)
 
 
+def without_secrets(text: str) -> str:
+    """A URL, or a message with some, without user names, passwords and queries; with all of the URL hidden where it cannot be told which is what."""
+    text = re.sub(r"(?<=//)\S*\?\S*@\S*|\?\S+", "...", text)
+    return re.sub(r"(?<=//)\S*@", "", text)
+
+
 def _checked(name: str) -> str:
     if not _NAME.fullmatch(name):
         raise InvalidInputError(f"{name!r} is no name of a spilled object")
@@ -81,7 +88,7 @@ class FolderTarget:
 
     def prepare(self) -> None:
         try:
-            make_folder(str(self._root), self._files)
+            make_folder(str(self._root), self._files, PRIVATE_FOLDER)
         except StorageFullError as error:
             raise SpilledError(f"the spill target {self} cannot be made ({error.__cause__})") from error
 
@@ -93,8 +100,8 @@ class FolderTarget:
     def put(self, name: str, chunks: Iterable[Chunk]) -> None:
         path = self._path(name)
         try:
-            make_folder(str(path.parent), self._files)
-            write_file(str(path), chunks, self._files)
+            make_folder(str(path.parent), self._files, PRIVATE_FOLDER)
+            write_file(str(path), chunks, self._files, PRIVATE_FILE)
         except (OSError, StorageFullError) as error:
             raise SpilledError(f"the spill target {self} refused an object ({_reason(error)}); make room there") from error
 
@@ -137,20 +144,20 @@ class FsspecTarget:
         try:
             from fsspec.core import url_to_fs
         except ImportError as error:
-            raise InvalidInputError(f"spill is {url!r}, for which fsspec is needed: `pip install 'agentir-ray[spill]'`, or give the path of a folder") from error
+            raise InvalidInputError(f"spill is {without_secrets(url)!r}, for which fsspec is needed: `pip install 'agentir-ray[spill]'`, or give the path of a folder") from error
         try:
             self._fs: Any
             self._fs, root = url_to_fs(url)
         except (ImportError, ValueError) as error:
-            raise InvalidInputError(f"spill is {url!r}, which fsspec cannot open: {error}") from error
+            raise InvalidInputError(f"spill is {without_secrets(url)!r}, which fsspec cannot open: {without_secrets(str(error))}") from error
         self._root = str(root).rstrip("/")
-        self._url = re.sub(r"//[^/@]*@", "//", url)  # a message shows no password
+        self._url = without_secrets(url)
 
     def __str__(self) -> str:
         return self._url
 
     def _failed(self, what: str, error: Exception) -> SpilledError:
-        return SpilledError(f"the spill target {self} did not {what} ({_reason(error)})")
+        return SpilledError(f"the spill target {self} did not {what} ({without_secrets(_reason(error))})")
 
     def prepare(self) -> None:
         try:

@@ -1,7 +1,10 @@
 """stats, verify, doctor, and how commands end."""
 
 import json
+import re
 from pathlib import Path
+
+import pytest
 
 import agentir_ray
 from agentir_ray import Memory
@@ -28,6 +31,15 @@ def test_doctor_names_versions_and_places(run: Run, store: Path) -> None:
     assert findings["kernels cached in"]
     run("add", "tea")
     assert "opens; 1 namespaces" in run("doctor").out
+
+
+def test_no_secret_of_the_spill_target_is_shown(run: Run, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("add", "tea")
+    assert json.loads(run("stats", "--json").out)["store"]["spill"] is None
+    assert re.search(r"store\.spill +none", run("stats").out)
+    monkeypatch.setenv("AGENTIR_SPILL", "memory://user:hunter2@host/path?token=hunter2")
+    for command in ("doctor", "stats"):
+        assert "memory://host/path" in run(command).out and "hunter2" not in run(command).out
 
 
 def test_a_store_that_is_not_there(run: Run, store: Path) -> None:

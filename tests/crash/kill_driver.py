@@ -159,17 +159,17 @@ class FatalFiles(FileOps):
         if self._count == 0:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def create(self, path: str) -> int:
+    def create(self, path: str, mode: int = 0o666) -> int:
         self._strike()
-        return super().create(path)
+        return super().create(path, mode)
 
     def fsync(self, descriptor: int) -> None:
         self._strike()
         super().fsync(descriptor)
 
-    def make_dir(self, path: str) -> None:
+    def make_dir(self, path: str, mode: int = 0o777) -> None:
         self._strike()
-        super().make_dir(path)
+        super().make_dir(path, mode)
 
     def rename(self, source: str, target: str) -> None:
         self._strike()

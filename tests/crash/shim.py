@@ -128,8 +128,8 @@ class JournalFiles(FileOps):
         self._journal = journal
         self._open: dict[int, tuple[str, int, int]] = {}
 
-    def create(self, path: str) -> int:
-        descriptor = super().create(path)
+    def create(self, path: str, mode: int = 0o666) -> int:
+        descriptor = super().create(path, mode)
         self._open[descriptor] = path, self._journal.create(path), 0
         return descriptor
 
@@ -155,8 +155,8 @@ class JournalFiles(FileOps):
         super().close(descriptor)
         del self._open[descriptor]
 
-    def make_dir(self, path: str) -> None:
-        super().make_dir(path)
+    def make_dir(self, path: str, mode: int = 0o777) -> None:
+        super().make_dir(path, mode)
         self._journal.record("make_dir", path, FOLDER)
 
     def rename(self, source: str, target: str) -> None:

@@ -1,26 +1,33 @@
 """A store whose older segments lie on a spill target answers as any other, and loses nothing whatever becomes of the target."""
 
+import json
 import logging
+import os
+import threading
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import apsw
+import numpy as np
 import pytest
+import zstandard
 
 from agentir_ray.client.memory import Memory
 from agentir_ray.clock import ManualClock
 from agentir_ray.engine.store import Store
 from agentir_ray.engine.temperature_policy import WANTED_S
-from agentir_ray.errors import InvalidInputError, SpilledError
+from agentir_ray.errors import DamagedError, InvalidInputError, SpilledError
 from agentir_ray.lexical.query import Bm25
+from agentir_ray.sections import SectionFile, encode_sections
 from tests.spill_targets import BUDGET, LIMITS, FakeTarget, temperatures, write_weeks
 
 Open = Callable[..., Memory]
 
 
-def at(path: Path, target: FakeTarget, analyzer: str | None = None, **options: Any) -> Memory:
+def at(path: Path, target: FakeTarget | Path, analyzer: str | None = None, **options: Any) -> Memory:
     settings = {"clock": ManualClock(), "background": False, "limits": LIMITS, "memory_budget_bytes": BUDGET, "spill": target, "durability": "process"} | options
     return Memory(Store(path, **settings), "acme/alice", analyzer, Bm25(), owns_store=True)
 
@@ -119,6 +126,22 @@ def test_a_reopened_store_is_as_it_was(open_memory: Open, memory: Memory) -> Non
     assert temperatures(memory)["cold_segments"]
     assert memory.search("token0x3", k=1).hits[0].record.id == "w0-3"
     assert {id for id in everything(memory) if not id.startswith("w12")} == set(expected)
+
+
+def test_a_follower_lets_go_again_what_nobody_wants(memory: Memory, target: FakeTarget, tmp_path: Path) -> None:
+    clock = ManualClock()
+    with at(tmp_path / "store", target, read_only=True, clock=clock) as follower:
+        assert len(everything(follower)) == 360
+        for thread in threading.enumerate():
+            if thread.name == "agentir-load":
+                thread.join()
+        clock.advance(WANTED_S - 1.0)
+        follower.get("w0-1")
+        assert temperatures(follower)["cold_segments"] == 0, "whoever loaded them may not have come to use them"
+        clock.advance(2.0)
+        follower.get("w0-1")
+        assert temperatures(follower)["cold_segments"] and temperatures(follower)["heavy_bytes"] <= BUDGET
+        assert everything(follower) == everything(memory)
 
 
 def test_a_follower_loads_for_itself(open_memory: Open, memory: Memory, target: FakeTarget, tmp_path: Path) -> None:
@@ -254,6 +277,42 @@ def test_a_damaged_object_is_rebuilt_from_the_log(memory: Memory, target: FakeTa
     assert memory.verify() == [] and temperatures(memory)["cold_segments"]
 
 
+def test_an_object_that_somebody_else_wrote_is_not_looked_at(open_memory: Open, memory: Memory, target: FakeTarget, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It is sound by its own checksums, and of the same documents."""
+    for name in target.segments:
+        (tmp_path / "object").write_bytes(target.objects[name])
+        spilled = SectionFile(tmp_path / "object")
+        meta = json.loads(spilled.array("meta").tobytes())
+        garbage = np.full(meta["sections"]["posting_doc"][2] // np.dtype(meta["sections"]["posting_doc"][0]).itemsize, 2**30, np.int32).astype(meta["sections"]["posting_doc"][0])
+        meta["sections"]["posting_doc"][1] = zlib.crc32(garbage.data)
+        sections = {section: spilled.array(section) for section in spilled.names()}
+        sections["meta"] = np.frombuffer(json.dumps(meta).encode(), np.uint8)
+        sections["posting_doc"] = np.frombuffer(zstandard.ZstdCompressor().compress(garbage.data), np.uint8)
+        target.objects[name] = b"".join(map(bytes, encode_sections(sections)))
+    assert len(memory.verify()) == len(target.segments)
+    assert len(everything(memory)) == 360
+    assert [record for record in caplog.records if "something else" in record.message and "rebuilding" in record.message]
+    write_weeks(memory, 1, first=12)
+    assert memory.verify() == [] and temperatures(memory)["cold_segments"]
+
+
+def test_a_namespace_that_was_loaded_anew_meanwhile_loads_for_itself(memory: Memory, target: FakeTarget) -> None:
+    store = memory._store
+    target.gate.clear()
+    loads = []
+    for _ in range(2):
+        with store.namespace(memory.namespace) as namespace:
+            segment = next(segment for segment in namespace.index.segments if segment.cold)
+            loads.append((namespace, segment.path, store.spiller._start(namespace, segment)))
+            assert store.spiller._start(namespace, segment) is loads[-1][2], "who wants the same shares it"
+        store._residents.clear()
+    target.gate.set()
+    assert loads[0][0] is not loads[1][0] and loads[0][1] == loads[1][1]
+    for namespace, path, load in loads:
+        assert load.done.wait(30) and not load.reason
+        assert not [segment for segment in namespace.index.segments if segment.path == path and segment.cold]
+
+
 def test_another_target_is_no_damage(open_memory: Open, memory: Memory, target: FakeTarget, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     memory.close()
     memory = open_memory(spill=FakeTarget())
@@ -280,6 +339,8 @@ def test_two_stores_share_a_target(open_memory: Open, memory: Memory, target: Fa
 
 def test_a_backup_is_complete_without_the_target(memory: Memory, tmp_path: Path) -> None:
     memory.backup(tmp_path / "copy")
+    with Memory.open(tmp_path / "copy", "acme/alice", read_only=True) as copy, pytest.raises(DamagedError, match="opened for writing"):
+        copy.get("w0-3")
     with Memory.open(tmp_path / "copy", "acme/alice", background=False, limits=LIMITS) as copy:
         assert len(everything(copy)) == 360 and copy.verify() == []
 
@@ -302,6 +363,69 @@ def test_a_crash_between_the_object_and_the_manifest_leaves_no_garbage(open_memo
     memory = open_memory()
     assert memory.forget(ids=["w11-1"], wait=True).purged
     assert f"{identity}/1/left-behind.spilled" not in target.objects and "someone-elses/1/x.spilled" in target.objects
+
+
+FOREIGN = ["1/.nfs000001", "1/notes.txt", ".DS_Store", "1/x.spilled.bak", "1/2/x.spilled", "x.spilled"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "fake"])
+def test_files_of_others_are_no_garbage_and_no_obstacle(open_memory: Open, target: FakeTarget, tmp_path: Path, kind: str) -> None:
+    memory = open_memory(spill=tmp_path / "target" if kind == "folder" else target)
+    write_weeks(memory, 12)
+    identity = (tmp_path / "store" / "SPILL").read_text()
+    ours = ["1/left-behind.spilled", "1/left-behind.spilled.7.tmp", "SPILL.0.tmp"]
+    for name in FOREIGN + ours:
+        if kind == "folder":
+            path = tmp_path / "target" / identity / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(b"")
+        else:
+            target.objects[f"{identity}/{name}"] = b""
+    memory._store.spiller.discard(None)
+    assert memory.forget(ids=["w0-3"], wait=True).purged
+    names = [path.relative_to(tmp_path / "target").as_posix() for path in (tmp_path / "target").rglob("*") if path.is_file()] if kind == "folder" else list(target.objects)
+    left = set(names) - memory._store._named_objects() - {f"{identity}/SPILL"}
+    assert left == {f"{identity}/{name}" for name in FOREIGN}
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known by name", "to be looked for"])
+def test_one_object_that_cannot_be_deleted_holds_up_no_other(memory: Memory, target: FakeTarget, monkeypatch: pytest.MonkeyPatch, known: bool) -> None:
+    spiller = memory._store.spiller
+    identity = target.segments[0].partition("/")[0]
+    garbage = [f"{identity}/1/garbage{n}.spilled" for n in range(4)]
+    target.objects |= dict.fromkeys(garbage, b"")
+    delete = target.delete
+
+    def refuse(name: str) -> None:
+        if name == garbage[1]:
+            raise SpilledError("it is held")
+        delete(name)
+
+    monkeypatch.setattr(target, "delete", refuse)
+    spiller.discard(garbage if known else None)
+    with pytest.raises(SpilledError, match="it is held"):
+        spiller.sweep()
+    assert set(garbage) & set(target.objects) == {garbage[1]} and not spiller.clean
+    monkeypatch.setattr(target, "delete", delete)
+    spiller.sweep()
+    assert set(target.segments) == memory._store._named_objects() and spiller.clean
+
+
+def test_what_is_made_for_texts_is_its_users_alone(open_memory: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    before = os.umask(0)
+    try:
+        memory = open_memory(spill=tmp_path / "target")
+        write_weeks(memory, 12)
+        with at(tmp_path / "store", tmp_path / "target", read_only=True) as follower:
+            assert len(everything(memory)) == len(everything(follower)) == 360
+            folders = [tmp_path / "target", tmp_path / "store" / "loaded", *tmp_path.glob("agentir-loaded-*")]
+            assert len(folders) == 3
+            assert all(folder.stat().st_mode & 0o777 == 0o700 for folder in folders)
+    finally:
+        os.umask(before)
+    inside = list((tmp_path / "target").rglob("*"))
+    assert len(inside) > 4 and all(path.stat().st_mode & 0o077 == 0 for path in inside)
 
 
 def test_nothing_is_hot_beyond_a_fourth_of_the_budget(open_memory: Open) -> None:

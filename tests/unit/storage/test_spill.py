@@ -107,8 +107,49 @@ def test_what_fsspec_raises_is_translated(monkeypatch: pytest.MonkeyPatch) -> No
         assert not isinstance(raised.value, MissingObjectError)
 
 
-def test_a_message_shows_no_password() -> None:
-    assert str(FsspecTarget("memory://user:secret@host/path")) == "memory://host/path"
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_what_is_made_in_a_folder_is_its_users_alone(tmp_path: Path, umask: int) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs").chmod(0o755)
+    before = os.umask(umask)
+    try:
+        for root in (tmp_path / "theirs", tmp_path / "above" / "ours"):
+            target = FolderTarget(root)
+            target.prepare()
+            target.put("a/1/x.spilled", [b"a text"])
+    finally:
+        os.umask(before)
+    assert oct((tmp_path / "theirs").stat().st_mode & 0o777) == oct(0o755)
+    made = [path for path in tmp_path.rglob("*") if path.name != "theirs"]
+    assert len(made) == 8
+    assert all(path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600) for path in made)
+
+
+SECRET_URLS = [
+    ("memory://user:secret@host/path", "memory://host/path"),
+    ("memory://user:se/cr@secret@host/path", "memory://host/path"),
+    ("memory://host/path?token=secret", "memory://host/path..."),
+    ("memory://user:secret@host/path?token=secret", "memory://host/path..."),
+    ("memory://host/path?who=a@b&token=secret", "memory://..."),
+    ("memory://user:secret?secret@host/path", "memory://..."),
+]
+
+
+@pytest.mark.parametrize(("url", "shown"), SECRET_URLS)
+def test_a_message_shows_no_secret(url: str, shown: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = FsspecTarget(url)
+    assert str(target) == shown
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ConnectionError(f"401 for '{url}/x', see there")
+
+    monkeypatch.setattr(target._fs, "open", refuse)
+    with pytest.raises(SpilledError) as failed:
+        got(target, "a/x")
+    with pytest.raises(InvalidInputError) as unknown:
+        open_target(url.replace("memory:", "nosuchprotocol:"))
+    for message in (str(failed.value), str(unknown.value)):
+        assert "secret" not in message and "user" not in message
 
 
 @pytest.mark.parametrize("place", ["", "nosuchprotocol://x/y"])
