@@ -129,8 +129,9 @@ class Hit(NamedTuple):
 class Coverage:
     """What an answer searched.
 
-    `mode` is what was asked for, `exact` whether the answer equals one that searched everything. Partitions are counted as they are stored: segments and the buffer. `mass` is the
-    share of the recency prior that was covered (1.0 when everything was, None when it is not known). `reason` says why the answer is exact, or what was left out.
+    `mode` is what was asked for, `exact` whether the answer equals one that searched everything. Counted are the time partitions that hold records (docs/partitions.md), also
+    those after the question's `as_of`; of a question about a range of time, those in the range. `mass` is the share of the recency prior that was covered (1.0 when everything
+    was, None when it is not known). `reason` says why the answer is exact, or what was left out.
     """
 
     mode: str

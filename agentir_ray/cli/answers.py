@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from agentir_ray.cli.console import counted
 from agentir_ray.client.memory import Memory
 from agentir_ray.errors import NotFoundError
 from agentir_ray.types import Hit, SearchResult, TimeRange
@@ -39,10 +40,10 @@ class Answer:
         covered = [result.coverage for result in self.results.values()]
         searched, skipped, left = (sum(counts) for counts in zip(*((part.searched, part.skipped_by_bound, part.not_searched) for part in covered), strict=True))
         exact = all(part.exact for part in covered)
-        parts = [covered[0].mode, "exact" if exact else "not exact", f"{searched} partition{'s' if searched != 1 else ''} searched", f"{skipped} skipped by bound"]
+        parts = [covered[0].mode, "exact" if exact else "not exact", f"{counted(searched, 'partition')} searched", f"{skipped:,} skipped by bound"]
         if left:
             masses = [part.mass for part in covered if part.mass is not None]
-            parts.append(f"{left} not searched" + (f", at least {min(masses):.1%} of the recency prior covered" if len(masses) == len(covered) else ""))
+            parts.append(f"{left:,} not searched" + (f", at least {min(masses):.1%} of the recency prior covered" if len(masses) == len(covered) else ""))
         if len(covered) > 1:
             parts.append(f"{len(covered)} namespaces, each scored by its own statistics")
         if not (exact and covered[0].mode == "auto"):  # the usual case needs no reason

@@ -65,6 +65,11 @@ def plain(text: object, style: str = "") -> Text:
     return Text(clean(str(text)), style=style)
 
 
+def counted(count: int, what: str) -> str:
+    """Such as: 1 record, 1,234 records."""
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
+
+
 def date(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M}"
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from agentir_ray.cli.console import clean, complain, date, plain, print_json, stdout, working
+from agentir_ray.cli.console import clean, complain, counted, date, plain, print_json, stdout, working
 from agentir_ray.cli.options import Json, Namespace, Store, Where, opened, parse_where
 from agentir_ray.errors import InvalidInputError, NotFoundError
 from agentir_ray.types import ForgetReceipt, RetentionReceipt
@@ -34,7 +34,7 @@ def forget(
     out = stdout()
     for id in receipt.ids:
         out.print(plain(id))
-    count = _records(len(receipt.ids))
+    count = counted(len(receipt.ids), "record")
     if dry_run:
         out.print(f"{count} would be forgotten")
         return
@@ -66,7 +66,7 @@ def retain(
         print_json(asdict(receipt) | {"oldest": receipt.oldest, "newest": receipt.newest})
         return
     out = stdout()
-    count = _records(receipt.count)
+    count = counted(receipt.count, "record")
     span = f", from {date(receipt.oldest)} to {date(receipt.newest)}" if receipt.oldest and receipt.newest else ""
     rest = f"{receipt.kept:,} stay" + (f", {receipt.pinned:,} of them because they are pinned" if receipt.pinned else "")
     if not apply:
@@ -78,10 +78,6 @@ def retain(
         out.print(_what_is_purged(receipt))
     else:
         out.print(f"there was nothing to forget; {rest}")
-
-
-def _records(count: int) -> str:
-    return f"{count:,} record{'s' if count != 1 else ''}"
 
 
 def _what_is_purged(receipt: ForgetReceipt | RetentionReceipt) -> str:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from agentir_ray.cli.console import stdout
+from agentir_ray.cli.console import counted, stdout
 from agentir_ray.cli.options import Namespace, Store, opened
 
 
@@ -17,4 +17,4 @@ def repartition(
     with opened(store, namespace, write=True) as memory:
         memory.repartition(width)
         told = memory.stats()["namespace"]
-    stdout().print(f"{told['partitions']:,} partitions of {width}")
+    stdout().print(f"{counted(told['partitions'], 'partition')} of {width}")

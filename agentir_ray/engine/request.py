@@ -20,6 +20,7 @@ MAX_QUERY_BYTES = 2**20
 MAX_WHOLE = 2**63 - 1
 MAX_DEADLINE_NS = 2.0**62  # a century and a half
 MAX_K1 = 1_000  # scores are as good as linear in the term frequency long before, and products with it stay far from overflow
+LEAST_COVERAGE = 1e-16  # what is less cannot be told from 0 once it is taken from 1
 MODES = ("auto", "bm25")
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0, "y": 31_557_600.0}
 
@@ -158,8 +159,8 @@ def _priors(recency: Recency | None, importance: float | None) -> Priors:
 def _coverage(coverage: str | float) -> str | float:
     if isinstance(coverage, str) and coverage in ("exact", "auto"):
         return coverage
-    if isinstance(coverage, bool) or not isinstance(coverage, int | float) or not 0.0 < coverage < 1.0:
-        raise InvalidInputError(f"coverage is {shown(coverage)}; give 'exact', 'auto' or a probability between 0 and 1")
+    if isinstance(coverage, bool) or not isinstance(coverage, int | float) or not LEAST_COVERAGE <= coverage < 1.0:
+        raise InvalidInputError(f"coverage is {shown(coverage)}; give 'exact', 'auto' or a probability from {LEAST_COVERAGE} to below 1")
     return float(coverage)
 
 

@@ -2,8 +2,9 @@
 
 The order is that of time, (timestamp, sequence number), so both rules come to one point in it, and what goes lies before that point: `choose` finds it, from columns alone.
 A `Plan` is that point with the sequence number up to which the log was seen. It names the same records at any later time: a record that was added or updated since has a later
-number and stays, and so does one that is pinned. Each commit erases `FORGET_IDS` records at most, and nothing at all if one of them was updated a moment before it
-(`NewEntry.up_to_seq`); then the others are tried again. What was not erased when a call ended early is erased by the same plan, or the same operation, again.
+number and stays, and so does one that is pinned. It holds for the namespace that it was made of alone: not for another, nor for one that took the name after a drop. Each commit
+erases `FORGET_IDS` records at most, and nothing at all if one of them was updated a moment before it (`NewEntry.up_to_seq`); then the others are tried again. What was not erased
+when a call ended early is erased by the same plan, or the same operation, again.
 
 It counts every record that is not deleted, whatever its expiry or supersession, as `forget` does. Replaced versions of a record that stays are none of its business.
 """
@@ -33,7 +34,7 @@ from agentir_ray.lexical.overlay import NO_CHANGES
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.codec import decode_id
 from agentir_ray.storage.protocol import Status
-from agentir_ray.types import MIN_TIME_US, Time, to_time_us
+from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US, Time, to_time_us
 
 Array = npt.NDArray[Any]
 FIRST = Key(MIN_TIME_US, 0)  # nothing lies before it
@@ -48,14 +49,15 @@ class Rules(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All that lies before the point `before` and is not pinned, as it was when the log ended with `seq`. `pins` tells one `pinned` from another."""
+    """All of namespace `number` that lies before the point `before` and is not pinned, as it was when the log ended with `seq`. `pins` tells one `pinned` from another."""
 
+    number: int  # never given twice, whatever the name
     before: Key
     seq: int
     pins: str
 
     def __str__(self) -> str:
-        return f"{self.before.timestamp_us}.{self.before.seq}.{self.seq}.{self.pins}"
+        return f"{self.number}.{self.before.timestamp_us}.{self.before.seq}.{self.seq}.{self.pins}"
 
 
 class Choice(NamedTuple):
@@ -74,9 +76,8 @@ def check_rules(keep_last: int | None, max_age: Duration | None, pinned: Mapping
         raise InvalidInputError("say what to keep: keep_last, max_age or both")
     if keep_last is not None:
         whole_number(keep_last, "keep_last", 1)
-    cutoff_us = MIN_TIME_US
-    if max_age is not None:
-        cutoff_us = max(MIN_TIME_US, (now_us if as_of is None else to_time_us(as_of, "as_of")) - round(duration_us(max_age, "max_age")))
+    as_of_us = now_us if as_of is None else to_time_us(as_of, "as_of")
+    cutoff_us = MIN_TIME_US if max_age is None else max(MIN_TIME_US, as_of_us - round(duration_us(max_age, "max_age")))
     return Rules(keep_last, cutoff_us, check_pinned(pinned))
 
 
@@ -95,14 +96,31 @@ def pins_of(pinned: Mapping[str, Any] | None) -> str:
 
 
 def parse_plan(text: object, pinned: Mapping[str, Any] | None) -> Plan:
-    try:
-        timestamp, seq, up_to, pins = str.split(text, ".")  # type: ignore[arg-type]
-        plan = Plan(Key(int(timestamp), int(seq)), int(up_to), pins)
-    except (TypeError, ValueError):
-        raise InvalidInputError(f"plan is {shown(text)}; give the plan of a dry run") from None
+    plan = _read(text)
     if plan.pins != pins_of(pinned):
         raise InvalidInputError("pinned is not that of the dry run whose plan this is; give the same one")
     return plan
+
+
+def _read(text: object) -> Plan:
+    try:
+        number, timestamp, seq, up_to, pins = str.split(text, ".")  # type: ignore[arg-type]
+        plan = Plan(int(number), Key(int(timestamp), int(seq)), int(up_to), pins)
+    except (TypeError, ValueError):
+        raise _no_plan(text) from None
+    within = MIN_TIME_US <= plan.before.timestamp_us <= MAX_TIME_US and all(0 <= number <= NEVER_US for number in (plan.number, plan.before.seq, plan.seq))
+    if not within or str(plan) != text:
+        raise _no_plan(text)
+    return plan
+
+
+def _no_plan(text: object) -> InvalidInputError:
+    return InvalidInputError(f"plan is {shown(text)}; give the plan of a dry run")
+
+
+def _check_number(plan: Plan, namespace: Namespace) -> None:
+    if plan.number != namespace.number:
+        raise InvalidInputError(f"the plan was made of another namespace than this {namespace.name!r}, or before it was dropped and created anew; make a dry run of this one")
 
 
 def cut(timestamp: Array, seq: Array, keep_last: int | None, cutoff_us: int) -> Key:
@@ -127,11 +145,12 @@ def choose(namespace: Namespace, rules: Rules, pins: str) -> Choice:
             timestamps.append(timestamp[docs])
             seqs.append(seq[docs])
     before = cut(np.concatenate(timestamps), np.concatenate(seqs), rules.keep_last, rules.cutoff_us)
-    return _described(snapshot, Plan(before, snapshot.seq, pins), rules.pinned)
+    return _described(snapshot, Plan(namespace.number, before, snapshot.seq, pins), rules.pinned)
 
 
 def describe(namespace: Namespace, plan: Plan, pinned: Expression | None) -> Choice:
     """What the plan would erase now."""
+    _check_number(plan, namespace)
     return _described(_snapshot(namespace, pinned), plan, pinned)
 
 
@@ -160,17 +179,17 @@ def carry_out(store: Store, namespace: Namespace, plan: Plan, pinned: Expression
 
 def settle(store: Store, namespace: Namespace, plan: Plan, operation_id: str | None) -> Plan:
     """The plan of this operation: a repeated one has that of its first call, which may not have been carried out to the end."""
+    _check_number(plan, namespace)  # the name may have gone to another since the plan was made
     if operation_id is None:
         return plan
     operation = check_name(operation_id, "operation_id")
     result = store.submit(WriteBatch(namespace.number, namespace.epoch, [], operation, operation_result("retain", str(plan)), namespace=namespace))
     if result.operation_result is None:
         return plan
-    first = done(result.operation_result, "retain", operation)
-    timestamp, seq, up_to, pins = first.split(".")
-    if pins != plan.pins:
+    first = _read(done(result.operation_result, "retain", operation))
+    if first.pins != plan.pins:
         raise InvalidInputError(f"operation_id {operation!r} belongs to a call with another pinned; give the same one")
-    return Plan(Key(int(timestamp), int(seq)), int(up_to), pins)
+    return first
 
 
 def _erase(store: Store, namespace: Namespace, ids: Sequence[str], up_to_seq: int) -> int:

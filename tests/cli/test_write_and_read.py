@@ -141,3 +141,12 @@ def test_a_namespace_that_only_has_others_below_it_names_them(run: Run) -> None:
 
 def test_standard_input_is_added_without_the_newline_that_ends_it(run: Run) -> None:
     assert json.loads(run("add", "-", "--json", input="one\ntwo\n").out)["text"] == "one\ntwo"
+
+
+def test_one_partition_is_no_partitions(run: Run) -> None:
+    run("add", "tea", "--id", "1", "--timestamp", "2026-01-01")
+    assert "1 partition searched" in run("search", "tea").out
+    assert run("repartition", "1d").out == "1 partition of 1d\n"
+    run("add", "tea", "--id", "2", "--timestamp", "2026-01-03")
+    assert "2 partitions searched" in run("search", "tea").out
+    assert run("repartition", "2h").out == "2 partitions of 2h\n"

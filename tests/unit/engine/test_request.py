@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentir_ray.engine.request import MAX_QUERY_BYTES, Request, check_bm25, duration_us, make_request
 from agentir_ray.errors import InvalidFilterError, InvalidInputError
 from agentir_ray.lexical.filters import EVERYTHING
 from agentir_ray.lexical.query import Bm25, Priors
 from agentir_ray.lexical.search import Visibility
+from agentir_ray.temporal.geometric import partitions_for
+from agentir_ray.temporal.prior import decide
+from agentir_ray.temporal.statistics import AgeStatistics
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US
 
 DEFAULTS: dict[str, Any] = {
@@ -41,7 +46,7 @@ BAD: dict[str, list[Any]] = {
     "where": [[], "", 0, False, "session", [{"session": {"eq": "s"}}], {"sesion": {"eq": "s"}}, {"session": "s"}, {"session": {"is": "s"}}, {5: 6}],
     "session": [5, [], {"eq": "s"}, b"s", "a\0", "\ud800", HUGE],
     "role": [5, [], {"eq": "s"}, b"s", "a\0", "\ud800", HUGE],
-    "coverage": ["all", 0.0, 1.0, 1, -0.5, True, None, NAN, [], HUGE],
+    "coverage": ["all", 0.0, 1.0, 1, -0.5, True, None, NAN, [], HUGE, 1e-20, 5e-324, 1 - 1e-17],
     "recency": [
         1.0, "30d", (), (1.0,), (1.0, "30d", 2), (-1.0, "30d"), (NAN, "30d"), ("1", "30d"), (1.0, ""), (1.0, "30"), (1.0, "x"), (1.0, "0d"), (1.0, -5), (1.0, NAN),
         (1.0, math.inf), (1.0, None), (1.0, timedelta(0)), (1.0, HUGE), (HUGE, "1d"), HUGE, (1.0, "nand"), (1.0, "infd"),
@@ -116,6 +121,17 @@ def test_priors() -> None:
 def test_coverage_may_be_a_probability() -> None:
     assert request(coverage=0.95).coverage == 0.95
     assert request(coverage="exact").coverage == "exact"
+
+
+@given(st.floats(0, 1) | st.floats(-70, 0).map(lambda power: 2.0**power) | st.floats(-70, 0).map(lambda power: 1 - 2.0**power))
+def test_a_probability_is_refused_or_is_one_that_the_prior_takes(probability: float) -> None:
+    try:
+        eps = 1.0 - float(request(coverage=probability).coverage)
+    except InvalidInputError as error:
+        assert "a probability from 1e-16 to below 1" in str(error)
+    else:
+        assert decide(AgeStatistics(), 50, eps).partitions == 50
+        assert 1 <= partitions_for(1.7, eps, 50) <= 50
 
 
 def test_bm25_is_a_pair_of_numbers() -> None:

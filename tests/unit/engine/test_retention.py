@@ -1,5 +1,6 @@
 """`retain`: what goes, what stays, and that a call erases what its dry run showed, whatever was written meanwhile."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from agentir_ray import ConflictError, InvalidInputError, Memory, NotFoundError
 from agentir_ray.clock import ManualClock
 from agentir_ray.engine import retention, writing
 from agentir_ray.engine.listing import Key
+from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.policy import Limits
-from agentir_ray.types import MIN_TIME_US, Record
+from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Record
 from tests.naive_retention import naive_retention
 
 PINNED = {"importance": {"gte": 0.9}}
@@ -27,6 +29,15 @@ def days(memory: Memory, clock: ManualClock) -> Memory:
         memory.add(f"day {day}", id=f"{day:02}", timestamp=clock.now_us(), importance=0.9 if day == 3 else 0.1)
         clock.advance(DAY_S)
     return memory
+
+
+@pytest.fixture(scope="module")
+def namespace(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Namespace]:
+    """With three records, in a segment and the buffer."""
+    with Memory.open(tmp_path_factory.mktemp("plans"), background=False, limits=Limits(seal_at=2)) as memory:
+        memory.add_many({"text": "tea", "timestamp": n} for n in range(3))
+        with memory._store.namespace(memory.namespace) as loaded:
+            yield loaded
 
 
 def ids(memory: Memory) -> list[str]:
@@ -171,11 +182,13 @@ def test_what_is_refused(days: Memory) -> None:
         ({"max_age": "5"}, "max_age is"),
         ({"max_age": -1}, "max_age is"),
         ({"max_age": "1d", "as_of": "soon"}, "as_of is"),
+        ({"keep_last": 5, "as_of": "soon"}, "as_of is"),
+        ({"keep_last": 5, "as_of": 10**30}, "as_of lies"),
         ({"keep_last": 5, "pinned": {}}, "an empty filter would pin everything"),
         ({"keep_last": 5, "pinned": {"importnace": {"gte": 1}}}, "importnace"),
         ({"plan": "x"}, "plan is"),
         ({"plan": 5}, "plan is"),
-        ({"plan": "1.2.3"}, "plan is"),
+        ({"plan": "1.2.3.4"}, "plan is"),
         ({"keep_last": 5, "dry_run": False, "operation_id": ""}, "operation_id"),
     ):
         with pytest.raises(InvalidInputError, match=message):
@@ -188,6 +201,71 @@ def test_what_is_refused(days: Memory) -> None:
     with pytest.raises(NotFoundError):
         days.use("nobody").retain(keep_last=5)
     assert len(ids(days)) == 10
+
+
+def copies(memory: Memory) -> list[dict[str, Any]]:
+    return [{"id": record.id, "text": record.text, "timestamp": record.timestamp_us} for record in memory.export()]
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_plan_holds_for_its_own_namespace_alone(days: Memory, dry_run: bool) -> None:
+    plan = days.retain(keep_last=5).plan
+    other = days.use("other")
+    other.add_many(copies(days))
+    assert days.use(days.namespace).retain(plan=plan).count == 5, "another handle of the same namespace"
+    records = copies(days)
+    days.drop()
+    days.add_many(records)
+    for memory in (other, days):
+        with pytest.raises(InvalidInputError, match=f"another namespace than this '{memory.namespace}'.*make a dry run"):
+            memory.retain(plan=plan, dry_run=dry_run, operation_id="nightly")
+        assert len(ids(memory)) == 10
+        assert memory.retain(keep_last=9, dry_run=False, operation_id="nightly").count == 1, "what was refused is no operation"
+
+
+def test_a_namespace_that_is_dropped_between_the_look_and_the_erasure_keeps_what_came_after(days: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Memory._read
+    records = copies(days)
+
+    def race(memory: Memory, work: Any) -> Any:
+        choice = read(memory, work)
+        days.drop()
+        days.add_many(records)
+        return choice
+
+    for operation_id in (None, "nightly"):
+        with monkeypatch.context() as patched:
+            patched.setattr(Memory, "_read", race)
+            with pytest.raises(InvalidInputError, match="created anew"):
+                days.retain(keep_last=1, dry_run=False, operation_id=operation_id)
+        assert len(ids(days)) == 10
+
+
+NUMBERS = st.integers() | st.sampled_from([0, 1, 2**63 - 1, 2**63, -(2**63), 10**30, MIN_TIME_US, MIN_TIME_US - 1, MAX_TIME_US, MAX_TIME_US + 1])
+TEXTS = st.text() | st.builds(
+    lambda *parts: ".".join(map(str, parts)), *[NUMBERS | st.text("+-_ 0123456789\u0661", max_size=5)] * 4, st.just(retention.pins_of(None)) | st.text(max_size=3)
+)
+
+
+@given(TEXTS | st.none() | st.integers() | st.binary())
+def test_any_text_is_a_plan_or_is_refused(namespace: Namespace, text: Any) -> None:
+    """And what is a plan can be carried out."""
+    try:
+        plan = retention.parse_plan(text, None)
+    except InvalidInputError as error:
+        assert len(str(error)) < 500
+    else:
+        assert str(plan) == text
+        assert retention.describe(namespace, plan._replace(number=namespace.number), None).records in range(4)
+
+
+@pytest.mark.parametrize("place", range(4))
+@pytest.mark.parametrize("bad", ["", "x", "1.5", "+1", " 1", "1_0", "01", "-0", "\u0661", "1" * 5_000, str(10**30), str(-(10**30)), str(2**63), "nan"])
+def test_a_plan_with_a_bad_number_is_refused(days: Memory, place: int, bad: str) -> None:
+    parts = days.retain(keep_last=5).plan.split(".")
+    parts[place] = bad
+    with pytest.raises(InvalidInputError, match="plan is"):
+        days.retain(plan=".".join(parts), dry_run=False)
 
 
 def test_an_empty_namespace_has_nothing_to_lose(memory: Memory) -> None:
