@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from agentir_ray import Memory
+from agentir_ray.engine.recency import Recency
 from agentir_ray.temporal.partitions import DAY_US, PARTITION_WIDTH_US
 from agentir_ray.temporal.prior import Decision, Fit, decide, fit, partitions_for
 from agentir_ray.temporal.statistics import AgeStatistics
@@ -106,7 +107,7 @@ def keep_prior(path: Path, chat: Chat, prior: Prior) -> None:
     with opened(path, chat) as memory:
         store = memory._store
         with store.namespace(memory.namespace) as namespace:
-            store.writer.save_prior(namespace.number, namespace.epoch, prior.statistics.encode())
+            store.writer.save_prior(namespace.number, namespace.epoch, Recency(namespace.partition_width_us, prior.statistics).encode())
 
 
 def priors_of(chats: Sequence[Chat], width_us: int) -> list[Prior]:

@@ -1,8 +1,9 @@
 """Experiment 1 of `benchmarks.temporal`: what a search costs as a life grows from 4,052 records to 5,000,000, and whether a life's length costs answers.
 
 In one run, in turn, a round of all questions each: reading everything (`temporal_scan`), a complete search, `coverage=0.95` and `auto`; each of these as a whole call of
-`Memory.search`, which parses the question and reads ten texts; as the search in it, from the terms to the ten best documents (`engine.covering.rank`: snapshot, statistics, plan, top
-ten); and as the kernel in that, on a snapshot that was taken before. Reading everything is compared with the kernel: both are given the terms with their weights, and read no text.
+`Memory.search`, which parses the question and reads ten texts; as the search in it, from the terms to the ten best documents (`engine.covering.rank`: snapshot, statistics, plan,
+top ten); and as the kernel in that, on a snapshot that was taken before. Reading everything is compared with the kernel: both are given the terms with their weights, and read no
+text.
 
 A cost is CPU of the searching thread in the quietest of five rounds; wall time, and the CPU that the rest of the process took meanwhile, stand beside it. Questions are those whose
 best answer is the record that they were drawn from (their share is told; only then do answers have the ages of the law). Rounds repeat their questions, so that terms and texts are

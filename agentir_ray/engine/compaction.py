@@ -19,7 +19,8 @@ import numpy as np
 from agentir_ray.analysis import ANALYZERS, DEFAULT_ANALYZER, Analyzer, get_analyzer
 from agentir_ray.engine.manifest import Manifest, SegmentEntry, manifest_of
 from agentir_ray.engine.namespace import Namespace, bodies, map_segments, replay
-from agentir_ray.engine.policy import DEFAULT_LIMITS, Extent, Limits, choose_cuts, choose_merge, choose_rewrite, closed
+from agentir_ray.engine.policy import DEFAULT_LIMITS, Extent, Limits, at_once, choose_cuts, choose_merge, choose_rewrite, closed
+from agentir_ray.engine.recency import Recency
 from agentir_ray.engine.replaying import EntriesAhead
 from agentir_ray.errors import AgentIRError, ConflictError, DamagedError, StorageFullError, UnknownOutcomeError
 from agentir_ray.lexical.buffer import Buffer
@@ -89,7 +90,8 @@ class Compactor:
             extents = [Extent(segment.documents, segment.span_us[1] // namespace.partition_width_us) for segment in segments]
             newest = max((extent.newest for extent in extents), default=0)
             growing = [i for i, extent in enumerate(extents) if not segments[i].cold and not closed(extent, newest, self._limits)]
-            chosen = [growing[i] for i in choose_merge([segments[i].documents for i in growing], self._limits.seal_at)] or choose_rewrite(
+            sizes = [segments[i].documents for i in growing]
+            chosen = [growing[i] for i in at_once(choose_merge(sizes, self._limits.seal_at), sizes, self._limits)] or choose_rewrite(
                 [(segment.documents, 0 if segment.cold else len(segment.overlay.since_written())) for segment in segments]
             )
             if not chosen or namespace.damaged:
@@ -108,15 +110,15 @@ class Compactor:
                 self.clean(namespace.folder, state)  # what an attempt of unknown outcome may have left
 
     def repartition(self, namespace: Namespace, width_us: int) -> bool:
-        """Count partitions of another width from now on; no segment changes. False when the namespace is to be loaded anew first."""
+        """Count partitions of another width from now on, and learn anew; no segment changes. False when the namespace is to be loaded anew first."""
         with namespace.maintenance:
-            before, namespace.partition_width_us = namespace.partition_width_us, width_us
+            before, namespace.recency = namespace.recency, Recency(width_us)
             done = False
             try:
                 done = not namespace.damaged and self._swap(namespace, [], [], namespace.applied_seq)
             finally:
                 if not done:
-                    namespace.partition_width_us = before
+                    namespace.recency = before
             return done
 
     def _merge(self, namespace: Namespace, segments: Sequence[Segment]) -> None:
@@ -236,7 +238,7 @@ class Compactor:
     def _rebuild(self, state: NamespaceState, folder: Path, analyzer: Analyzer, width_us: int) -> Namespace:
         """Begins with a manifest that names nothing; who is interrupted then goes on at the next load."""
         deque(self._log.read(state.number), maxlen=0)  # the old segments are all that is left of some records if the log is damaged too: then nothing is touched
-        namespace = Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index([], 0), 0, width_us)
+        namespace = Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index([], 0), 0, Recency(width_us))
         namespace.generation = self._log.swap_manifest(state.number, state.epoch, state.generation, Manifest(analyzer.name, partition_width_us=width_us).encode())
         self._discard(list(folder.glob(f"*{SUFFIX}")))
         self._discard_spilled(None)

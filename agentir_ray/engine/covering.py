@@ -15,6 +15,7 @@ from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.partitions import PartitionTable
 from agentir_ray.engine.request import Request
 from agentir_ray.lexical.asking import bounds
+from agentir_ray.lexical.filters import EVERYTHING
 from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.query import Bm25, Query, Scoring, scoring
 from agentir_ray.lexical.search import TopK, Visibility, top_k
@@ -64,45 +65,51 @@ class Ranked(NamedTuple):
     def asked(self) -> Asked:
         """What feedback on this search needs to know: of the partitions that were searched without a gap, the newest, how many they are."""
         horizon = 0 if self.ranged else self.hottest
-        if np.count_nonzero(self.left):
+        if horizon and np.count_nonzero(self.left):
             _, gaps = self.table.apart(self.left, self.left, ())
-            horizon = min(horizon, self.partitions.total - int(np.searchsorted(self.partitions.buckets, gaps[-1], "right")))
+            newest_gap = int(np.searchsorted(self.partitions.buckets, gaps[-1], "right")) if len(gaps) else 0
+            horizon = max(0, min(horizon, self.partitions.total - newest_gap))
         return Asked(self.partitions, horizon, self.complete)
 
 
-def rank(namespace: Namespace, query: Query, request: Request, bm25: Bm25, expired: Callable[[], bool] | None) -> Ranked:
-    """The best of what is here."""
+def rank(namespace: Namespace, query: Query, request: Request, bm25: Bm25, expired: Callable[[], bool] | None, loading: bool = True) -> Ranked:
+    """The best of what is here. `loading`: what is missing can perhaps be loaded, which comes before a search is widened."""
+    recency = namespace.recency
     snapshot = namespace.index.snapshot(query.terms, request.expression)
     scores = scoring(query, snapshot.statistics, bm25)
-    table = namespace.partition_table(snapshot.segments)
+    table = namespace.partition_table(snapshot, recency.width_us)
     visibility, wanted = request.visibility, request.k + request.offset
     partitions = table.at(snapshot.buffers, visibility.as_of_us)
     hottest, decision = partitions.total, None
     ranged = has_range(visibility)
     if ranged:
-        partitions = _within(partitions, visibility)
+        partitions = partitions.within(visibility.since_us, visibility.until_us)
         hottest = partitions.total
     elif isinstance(request.coverage, float):
-        decision = namespace.recency.decide(partitions.total, 1.0 - request.coverage)
+        decision = recency.decide(partitions.total, 1.0 - request.coverage)
         hottest = min(hottest, decision.partitions)
     while True:
         narrowed = visibility
         if hottest < partitions.total:
             narrowed = Visibility(visibility.as_of_us, visibility.written_until_us, partitions.since_us(hottest))
         best = top_k(snapshot, scores, wanted, narrowed, request.expression, request.priors, request.min_score, expired)
-        if len(best.score) == wanted or hottest == partitions.total or (expired is not None and expired()):
+        left = _could_matter(snapshot, scores, request, narrowed, best, wanted) if np.count_nonzero(best.left) else best.left
+        cold = left & snapshot.cold if np.count_nonzero(left) else left
+        if len(best.score) == wanted or hottest == partitions.total or (loading and np.count_nonzero(cold)) or (expired is not None and expired()):
             break  # what was found in time is kept, rather than begun anew
         hottest = min(WIDEN * hottest, partitions.total)
-    left = best.left
     missing: tuple[Segment, ...] = ()
-    if np.count_nonzero(left):
-        left = _could_matter(snapshot, scores, request, narrowed, best, wanted)
-        here = left & snapshot.cold
-        if np.count_nonzero(here):
-            if request.coverage == "auto" and not ranged:
-                decision = namespace.recency.decide(partitions.total, AUTO_EPS)
-                here &= _newer(snapshot, partitions, decision.partitions)
-            missing = tuple([snapshot.segments[i] for i in np.flatnonzero(here).tolist()])
+    if np.count_nonzero(cold):
+        enough = len(best.score) == wanted
+        if request.coverage == "auto" and not ranged:
+            decision = recency.decide(partitions.total, AUTO_EPS)
+            if enough and decision.partitions < partitions.total:
+                cold &= snapshot.newest >= partitions.since_us(decision.partitions)
+        newest_first = np.flatnonzero(cold)
+        newest_first = newest_first[np.argsort(-snapshot.newest[newest_first], kind="stable")]
+        if not enough:  # one, and then as many as were loaded: the first may do
+            newest_first = newest_first[: max(1, sum(bool(segment.spilled) and not segment.cold for segment in snapshot.segments))]
+        missing = tuple([snapshot.segments[i] for i in newest_first.tolist()])
     return Ranked(snapshot, scores, best, table, partitions, hottest, left, missing, decision, ranged)
 
 
@@ -110,60 +117,51 @@ def has_range(visibility: Visibility) -> bool:
     return visibility.since_us != MIN_TIME_US or visibility.until_us != MAX_TIME_US
 
 
-def _within(partitions: Partitions, visibility: Visibility) -> Partitions:
-    low, high = visibility.since_us // partitions.width_us, visibility.until_us // partitions.width_us
-    buckets = partitions.buckets
-    return Partitions(buckets[np.searchsorted(buckets, low) : np.searchsorted(buckets, high, "right")], partitions.width_us)
-
-
 def _could_matter(snapshot: Snapshot, scores: Scoring, request: Request, visibility: Visibility, best: TopK, wanted: int) -> Bools:
     """Those of the segments left out that could reach the answer."""
     reach = bounds(snapshot, scores, visibility, request.priors)
     threshold = float(best.score[-1]) if len(best.score) == wanted else -np.inf
     could: Bools = best.left & (reach > -np.inf) & (reach >= max(threshold, request.min_score))
+    if request.expression is not EVERYTHING:
+        for i in np.flatnonzero(could).tolist():
+            could[i] = bool(snapshot.segments[i].passing(request.expression).any())
     return could
-
-
-def _newer(snapshot: Snapshot, partitions: Partitions, hottest: int) -> Bools:
-    """Which segments hold something of the `hottest` newest partitions, or of what is newer still."""
-    if hottest == partitions.total:
-        return np.ones(len(snapshot.segments), bool)
-    since_us = partitions.since_us(hottest)
-    return np.array([segment.span_us[1] >= since_us for segment in snapshot.segments], bool)
 
 
 def coverage_of(ranked: Ranked, request: Request, why_left: str) -> Coverage:
     """What the answer says of itself; `why_left` tells why spilled segments could not be loaded, empty if nobody tried."""
-    best, table, decision = ranked.best, ranked.table, ranked.decision
-    mode, count = str(request.coverage), ranked.partitions.total
+    best, table, decision, partitions = ranked.best, ranked.table, ranked.decision, ranked.partitions
+    mode, older = str(request.coverage), partitions.total - ranked.hottest
+    asked_for = partitions.from_on(ranked.hottest)
+    count = len(asked_for)
     if not np.count_nonzero(best.skipped) and not np.count_nonzero(best.left):  # nearly always
-        if ranked.hottest < count:
+        if older:
             assert decision is not None
-            return Coverage(mode, ranked.hottest, 0, count - ranked.hottest, decision.mass, False, _newest_alone(ranked))
+            return Coverage(mode, count, 0, older, decision.mass, False, _newest_alone(ranked))
         if decision is None and not isinstance(request.coverage, float):
             return Coverage(mode, count, reason=EVERYTHING_SEARCHED)
-    asked_for = ranked.partitions.buckets[count - ranked.hottest :]
+    incomplete = np.count_nonzero(ranked.left)
     passed_over = best.skipped | (best.left & ~ranked.left) if np.count_nonzero(best.left) else best.skipped
     skipped, left = 0, asked_for[:0]
-    if len(asked_for) and (np.count_nonzero(passed_over) or np.count_nonzero(ranked.left)):
+    if count and (incomplete or np.count_nonzero(passed_over)):
         alone, some_left = table.apart(passed_over, ranked.left, ranked.snapshot.buffers)
         left = some_left[(some_left >= asked_for[0]) & (some_left <= asked_for[-1])]
         skipped = int(((alone >= asked_for[0]) & (alone <= asked_for[-1])).sum())
-    not_searched = count - ranked.hottest + len(left)
-    read = len(asked_for) - len(left) - skipped
-    if ranked.complete:
+    not_searched, read = older + len(left), count - len(left) - skipped
+    if not incomplete and not older:
         reason = EVERYTHING_SEARCHED
         if isinstance(request.coverage, float) and decision is None:
             reason = f"{reason}; the range of time says what is asked for"
         elif decision is not None and not decision.supported:
             reason = f"{reason}; no recency prior is supported: {decision.reason}"
         return Coverage(mode, read, skipped, reason=reason)
-    if not len(left):
+    if not incomplete:
         assert decision is not None
         return Coverage(mode, read, skipped, not_searched, decision.mass, False, _newest_alone(ranked))
-    cut = bool((ranked.left & ~ranked.snapshot.cold).any())
+    cut = bool(np.count_nonzero(ranked.left & ~ranked.snapshot.cold))
     promised = decision is not None and decision.supported and not cut and not ranked.missing
-    reason = "the deadline cut the search short" if cut else f"{len(left)} partitions from {_day(left[0], table)} on, the newest of {_day(left[-1], table)}, are spilled"
+    spilled = f"partitions from {_day(left[0], table)} to {_day(left[-1], table)} are spilled" if len(left) > 1 else f"the partition from {_day(left[0], table)} on is spilled"
+    reason = "the deadline cut the search short" if cut else spilled
     if why_left:
         reason = f"{reason} and could not be loaded: {why_left}"
     elif promised:
@@ -176,4 +174,4 @@ def _newest_alone(ranked: Ranked) -> str:
 
 
 def _day(bucket: int, table: PartitionTable) -> str:
-    return to_datetime(int(bucket) * table.width_us).date().isoformat()
+    return to_datetime(max(int(bucket) * table.width_us, MIN_TIME_US)).date().isoformat()

@@ -131,10 +131,11 @@ def namespace_stats(store: Store, namespace: Namespace) -> Mapping[str, Any]:
 def _partitions(namespace: Namespace, now_us: int) -> dict[str, Any]:
     """How many time partitions there are, how wide, and how many of the newest are known to hold 95% of the answers."""
     snapshot = namespace.index.snapshot(())
-    partitions = namespace.partition_table(snapshot.segments).at(snapshot.buffers, now_us)
-    decision = namespace.recency.decide(partitions.total, 0.05)
+    recency = namespace.recency
+    partitions = namespace.partition_table(snapshot, recency.width_us).at(snapshot.buffers, now_us)
+    decision = recency.decide(partitions.total, 0.05)
     newest = f"the {decision.partitions} newest hold 95% of the answers" if decision.supported else f"not known: {decision.reason}"
-    return {"partitions": partitions.total, "partition_width": str(timedelta(microseconds=namespace.partition_width_us)), "recency": newest}
+    return {"partitions": len(partitions.buckets), "partition_width": str(timedelta(microseconds=recency.width_us)), "recency": newest}
 
 
 def _temperatures(segments: Sequence[Segment]) -> Mapping[str, Any]:

@@ -18,12 +18,11 @@ from agentir_ray.engine.prepare import Prepared, index_document
 from agentir_ray.engine.recency import Recency
 from agentir_ray.errors import DamagedError
 from agentir_ray.lexical.cache import SegmentCache
-from agentir_ray.lexical.index import Index, Located
+from agentir_ray.lexical.index import Array, Index, Located, Snapshot
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.storage.codec import decode_body, decode_id
 from agentir_ray.storage.protocol import Appended, Batch, Entry, EntryKind, NamespaceState, ReadableLog, Status
 from agentir_ray.temporal.partitions import PARTITION_WIDTH_US
-from agentir_ray.temporal.statistics import AgeStatistics
 
 
 class StaleSegmentError(DamagedError):
@@ -55,7 +54,7 @@ class Namespace:
     analyzer: Analyzer
     index: Index
     applied_seq: int
-    partition_width_us: int = PARTITION_WIDTH_US
+    recency: Recency = field(default_factory=lambda: Recency(PARTITION_WIDTH_US))  # with the width of the partitions, so that both change in one step
     maintenance: threading.Lock = field(default_factory=threading.Lock)
     updating: threading.Lock = field(default_factory=threading.Lock)
     crowded: threading.Lock = field(default_factory=threading.Lock)
@@ -67,15 +66,20 @@ class Namespace:
     accounted_bytes: int = 0
     accounted_files: int = 0
     checked_ns: int = 0  # when a follower last asked the log for more
-    recency: Recency = field(default_factory=lambda: Recency(AgeStatistics()))
-    _table: PartitionTable | None = None
+    saved_prior: bytes = b""  # what the log had of it when it was last read
+    _table: tuple[Array, PartitionTable] | None = None
 
-    def partition_table(self, segments: tuple[Segment, ...]) -> PartitionTable:
-        """Of the segments of a snapshot."""
-        table = self._table
-        if table is None or table.segments is not segments or table.width_us != self.partition_width_us:
-            before = table if table is not None and table.width_us == self.partition_width_us else None
-            table = self._table = PartitionTable(segments, self.partition_width_us, before)
+    @property
+    def partition_width_us(self) -> int:
+        return self.recency.width_us
+
+    def partition_table(self, snapshot: Snapshot, width_us: int) -> PartitionTable:
+        """Of the segments of a snapshot; made anew when these or the width have changed."""
+        present = self._table
+        if present is not None and present[0] is snapshot.rows and present[1].width_us == width_us:
+            return present[1]
+        table = PartitionTable(snapshot.segments, width_us, None if present is None else present[1])
+        self._table = snapshot.rows, table  # which are made once for a list of segments
         return table
 
     def apply(self, batch: WriteBatch, appended: Sequence[Appended]) -> None:
@@ -158,7 +162,7 @@ def map_segments(log: ReadableLog, state: NamespaceState, folder: Path, cache: S
         segment.replay(entry.changes)
         segments.append(segment)
     index = Index(segments, manifest.applied_seq)
-    return Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, index, manifest.applied_seq, manifest.partition_width_us)
+    return Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, index, manifest.applied_seq, Recency(manifest.partition_width_us))
 
 
 def replay_log(log: ReadableLog, namespace: Namespace) -> None:

@@ -23,6 +23,7 @@ from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.recency import Observation
 from agentir_ray.engine.request import Request
 from agentir_ray.errors import AgentIRError, InvalidInputError, NotFoundError
+from agentir_ray.lexical.filters import EVERYTHING
 from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.query import Bm25, Query
 from agentir_ray.lexical.search import Found
@@ -32,7 +33,7 @@ STANDS_OUT = 0.9  # the second best scores no more than this of the best: else w
 AUDITED = 0.03  # of the searches: `temporal.prior` says how much is missed before a change is noticed
 KEPT_QUERIES = 16_384  # for which feedback may still come; half a kilobyte each
 BUSY = 0.01  # of the time may go into asking again: where everything means to load what was spilled, that takes seconds
-WAITING = 64  # searches to be asked again; more are left out, as they would delay the searches that callers wait for
+WAITING = 8  # searches to be asked again; more are left out, as they would delay the searches that callers wait for
 logger = logging.getLogger("agentir_ray")
 
 
@@ -40,6 +41,7 @@ class _Audit(NamedTuple):
     """A search to be learnt from: its observation, or what to ask again."""
 
     namespace: Namespace
+    width_us: int
     observation: Observation | None
     query: Query
     request: Request
@@ -84,8 +86,8 @@ class Observer:
             with self._lock:
                 while len(self._asked) > KEPT_QUERIES:
                     self._asked.popitem(last=False)
-        if has_range(request.visibility):
-            return  # what it asked for says nothing of what else is asked for
+        if has_range(request.visibility) or request.expression is not EVERYTHING or request.min_score > -np.inf:
+            return  # a session, say, is a range of time in disguise: what is asked of a part says nothing of what else is asked for
         self._until_audit -= 1
         if self._until_audit <= 0:
             self._until_audit = self._gap()
@@ -96,7 +98,7 @@ class Observer:
                 observation = _observation(ranked)
                 if observation is None:
                     return
-            self._take(_Audit(namespace, observation, query, request, bm25))
+            self._take(_Audit(namespace, ranked.partitions.width_us, observation, query, request, bm25))
 
     def _take(self, audit: _Audit) -> None:
         if audit.observation is None and not audit.query.terms:
@@ -136,7 +138,7 @@ class Observer:
             now_ns = self._clock.monotonic_ns()
             self._rests_until_ns = now_ns + round((now_ns - began_ns) / BUSY)
         if observation is not None:
-            audit.namespace.recency.observe([observation])
+            audit.namespace.recency.observe([observation], audit.width_us)
 
     def _ask_again(self, audit: _Audit) -> Observation | None:
         request = audit.request._replace(coverage="exact", k=2, offset=0)
@@ -160,7 +162,7 @@ class Observer:
                 beyond = age >= asked.horizon
                 observations.append(Observation(age, asked.partitions.total if beyond else asked.horizon, beyond or asked.complete))
         if observations:
-            namespace.recency.observe(observations)
+            namespace.recency.observe(observations, asked.partitions.width_us)
             self._save(namespace)
 
     def stop(self) -> None:

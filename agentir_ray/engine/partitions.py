@@ -27,22 +27,22 @@ class PartitionTable:
     """`buckets` int64 (P) ascending: the partitions that `segments` hold; `holds` bool (P, segments): which of them have documents of which."""
 
     def __init__(self, segments: tuple[Segment, ...], width_us: int, before: "PartitionTable | None" = None) -> None:
-        """What `before`, of the same width, knows of the same segments is taken over: their timestamps are read once."""
-        self.segments = segments
+        """What `before` knows of the same segments is taken over, if its width is the same: their timestamps are read once. It keeps no segment alive."""
         self.width_us = width_us
-        known: dict[Segment, Array] = {} if before is None else before._of_segment
-        self._of_segment: dict[Segment, Array] = {segment: known[segment] if segment in known else partitions_of(segment.array("timestamp"), width_us)[0] for segment in segments}
-        self.buckets: Array = np.unique(np.concatenate([*self._of_segment.values(), np.empty(0, np.int64)]))
+        known = {} if before is None or before.width_us != width_us else before._of_segment
+        each = [known[segment.serial] if segment.serial in known else partitions_of(segment.array("timestamp"), width_us)[0] for segment in segments]
+        self._of_segment: dict[int, Array] = {segment.serial: buckets for segment, buckets in zip(segments, each, strict=True)}
+        self.buckets: Array = np.unique(np.concatenate([*each, np.empty(0, np.int64)]))
         holds = np.zeros((len(self.buckets), len(segments)), bool)
-        for i, segment in enumerate(segments):
-            holds[np.searchsorted(self.buckets, self._of_segment[segment]), i] = True
+        for i, buckets in enumerate(each):
+            holds[np.searchsorted(self.buckets, buckets), i] = True
         self.holds: Array = holds
         self._known = frozenset(self.buckets.tolist())
         self._followed: dict[int, _Followed] = {}  # by a buffer's first sequence number
         self._last: tuple[int, frozenset[int], Partitions] | None = None
 
     def at(self, views: Sequence[BufferView], as_of_us: int) -> Partitions:
-        """The partitions that are not empty at or before `as_of_us`, those of the buffers included."""
+        """The partitions that are not empty, those of the buffers included; ages count back from `as_of_us`."""
         now = as_of_us // self.width_us
         beyond = NONE
         for view in views:
@@ -53,7 +53,7 @@ class PartitionTable:
         if last is not None and last[0] == now and last[1] == beyond:
             return last[2]
         buckets = np.union1d(self.buckets, list(beyond)) if beyond else self.buckets
-        partitions = Partitions(buckets[: np.searchsorted(buckets, now, "right")], self.width_us)
+        partitions = Partitions(buckets, self.width_us, int(np.searchsorted(buckets, now, "right")))
         self._last = now, beyond, partitions
         return partitions
 

@@ -51,6 +51,18 @@ def choose_merge(documents: Sequence[int], small: int = 1) -> list[int]:
     return sorted(order[:merged])
 
 
+def at_once(chosen: Sequence[int], documents: Sequence[int], limits: Limits) -> list[int]:
+    """Of the segments that are to be merged, the smallest that together are no larger than two of the largest, or none. After partitions became wider, many are due."""
+    taken: list[int] = []
+    together = 0
+    for position in sorted(chosen, key=lambda i: documents[i]):
+        together += documents[position]
+        if together > 2 * limits.largest:
+            break
+        taken.append(position)
+    return sorted(taken) if len(taken) > 1 else []
+
+
 class Extent(NamedTuple):
     """A segment's size, and the newest partition that it holds documents of."""
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from agentir_ray.temporal.prior import AgeStatistics, Decision, decide
 
 OBSERVED_ANEW = 16  # observations that a decision may lag behind where none of them speaks against it: what they prove can wait, and takes a millisecond to work out
+WIDTH_BYTES = 8
 KEPT_DECISIONS = 8  # numbers of partitions and shares that are asked for in turn
 
 
@@ -22,11 +23,12 @@ class Observation(NamedTuple):
 
 
 class Recency:
-    """Shared by the threads that use the namespace. `unsaved` counts the observations since it was last encoded."""
+    """Shared by the threads that use the namespace. Ages are of partitions `width_us` wide; `unsaved` counts the observations since it was last encoded."""
 
-    def __init__(self, statistics: AgeStatistics) -> None:
+    def __init__(self, width_us: int, statistics: AgeStatistics | None = None) -> None:
+        self.width_us = width_us
         self.unsaved = 0
-        self._statistics = statistics
+        self._statistics = AgeStatistics() if statistics is None else statistics
         self._lock = threading.Lock()
         self._decisions: dict[tuple[int, float], Decision] = {}
         self._since = 0  # observations since the decisions were made
@@ -41,8 +43,13 @@ class Recency:
                 decision = self._decisions[partitions, eps] = decide(self._statistics, partitions, eps)
         return decision
 
-    def observe(self, observations: Iterable[Observation]) -> None:
-        """Decisions that an observation speaks against are made anew here, and not by the next search: those that leave out partitions of its age."""
+    def observe(self, observations: Iterable[Observation], width_us: int) -> None:
+        """Decisions that an observation speaks against, as they leave out partitions of its age, are made anew here, and not by the next search.
+
+        Ages in partitions of another width say nothing.
+        """
+        if width_us != self.width_us:
+            return
         with self._lock:
             oldest = -1
             for observation in observations:
@@ -59,4 +66,11 @@ class Recency:
     def encode(self) -> bytes:
         with self._lock:
             self.unsaved = 0
-            return self._statistics.encode()
+            return self.width_us.to_bytes(WIDTH_BYTES, "little") + self._statistics.encode()
+
+    @staticmethod
+    def decode(data: bytes, width_us: int) -> "Recency":
+        """What `encode` gave, for a namespace whose partitions are `width_us` wide now: of other ones nothing is taken over. Raises ValueError."""
+        if int.from_bytes(data[:WIDTH_BYTES], "little") != width_us:
+            return Recency(width_us)
+        return Recency(width_us, AgeStatistics.decode(data[WIDTH_BYTES:]))

@@ -12,6 +12,7 @@ costs the same with ten of them as with ten thousand (F12, F20).
 import logging
 import os
 import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -44,11 +45,11 @@ from agentir_ray.storage.spill import SpillTarget, open_target
 from agentir_ray.storage.sqlite_log import SqliteLog
 from agentir_ray.storage.sqlite_reader import SqliteReader
 from agentir_ray.storage.unreadable import UnreadableLog
-from agentir_ray.temporal.statistics import AgeStatistics
 
 DATABASE = "log.sqlite3"
 SEGMENTS = "segments"
 MEMORY_BUDGET_BYTES = 256 * 2**20
+KEPT_RECENCIES = 4_096  # of namespaces that may not be loaded any more; a few kilobytes each at most
 CACHE_SHARE = 4  # a fourth of the budget is for unpacked texts and for bitmaps of filters: to read its hits is half of a search of what was not asked before
 FOLLOW_EVERY_NS = 250_000_000  # a reader in another process lags at most this long behind the log, plus what catching up takes
 RELOADS = 5  # a follower reads the manifest again this often when the files it names were merged away meanwhile
@@ -101,6 +102,7 @@ class Store:
         self._keeping_files = 0
         self._discarded: list[Path] = []
         self.observer: Observer | None = None  # a reader has nowhere to keep what it would learn
+        self._recencies: OrderedDict[int, tuple[int, Recency]] = OrderedDict()  # by namespace number: epoch, and what was learnt
 
         if path.exists() and not path.is_dir():
             raise InvalidInputError(f"{path} is a file; a store is a folder")
@@ -287,17 +289,32 @@ class Store:
             state = self._writer.claim(name)
         rebuild = before is not None and before.damaged and has_damaged_segment(before)
         namespace = self.compactor.open(state, self.folder(state.number), analyzer, rebuild)
-        namespace.recency = self._recency(namespace)
+        kept = self._recencies.get(namespace.number)
+        if kept is not None and kept[1].width_us == namespace.partition_width_us:
+            namespace.recency = kept[1]
+        else:
+            self._read_prior(namespace)
+        self._keep(namespace)
         return namespace
 
-    def _recency(self, namespace: Namespace) -> Recency:
-        """What was learnt of the namespace, as far as it can be read: it only costs time to learn it again."""
+    def _keep(self, namespace: Namespace) -> None:
+        """Keep what is learnt while the namespace is not loaded, until it is saved."""
+        with self._lock:
+            self._recencies[namespace.number] = namespace.epoch, namespace.recency
+            self._recencies.move_to_end(namespace.number)
+            while len(self._recencies) > KEPT_RECENCIES:
+                self._recencies.popitem(last=False)
+
+    def _read_prior(self, namespace: Namespace) -> None:
+        """Take what was learnt of the namespace, as far as it can be read: it only costs time to learn it again."""
         saved = self.log.prior(namespace.number)
+        if saved == namespace.saved_prior:
+            return
+        namespace.saved_prior = saved
         try:
-            return Recency(AgeStatistics.decode(saved) if saved else AgeStatistics())
+            namespace.recency = Recency.decode(saved, namespace.partition_width_us)
         except ValueError as error:
             logger.warning("what was learnt of namespace %s cannot be read, and is learnt anew: %s", namespace.name, error)
-            return Recency(AgeStatistics())
 
     def repartition(self, namespace: Namespace, width_us: int) -> None:
         """Give the namespace partitions of another width; what was learnt of the old ones says nothing of them. The caller has acquired it."""
@@ -305,18 +322,17 @@ class Store:
             return
         if not self.compactor.repartition(namespace, width_us):
             raise ConflictError(f"namespace {namespace.name!r} is being loaded anew; call again")
-        namespace.recency = Recency(AgeStatistics())
+        self._keep(namespace)
         self._save_prior(namespace)
 
     def _save_priors(self) -> None:
-        """Of all loaded namespaces, as far as it can be done: what is lost is learnt again."""
-        with self._residents.all() as namespaces:
-            for namespace in namespaces:
-                try:
-                    if namespace.recency.unsaved:
-                        self._save_prior(namespace)
-                except AgentIRError as error:
-                    logger.warning("what was learnt of namespace %s could not be saved: %s", namespace.name, error)
+        """Of all namespaces, as far as it can be done: what is lost is learnt again."""
+        for number, (epoch, recency) in self._recencies.items():
+            try:
+                if recency.unsaved:
+                    self._writer.save_prior(number, epoch, recency.encode())
+            except AgentIRError as error:
+                logger.warning("what was learnt of namespace number %d could not be saved: %s", number, error)
 
     def _save_prior(self, namespace: Namespace) -> None:
         self.writer.save_prior(namespace.number, namespace.epoch, namespace.recency.encode())
@@ -329,7 +345,7 @@ class Store:
             try:
                 namespace = load(self.log, state, self.folder(state.number), self.cache, DEFAULT_ANALYZER)
                 namespace.checked_ns = self.clock.monotonic_ns()
-                namespace.recency = self._recency(namespace)
+                self._read_prior(namespace)
                 return namespace
             except DamagedError:
                 # The writer may have merged the files away since we read the manifest; then there is a newer one.
@@ -348,6 +364,7 @@ class Store:
         if state is None or (state.number, state.generation) != (namespace.number, namespace.generation):
             return False
         namespace.catch_up(self.log)
+        self._read_prior(namespace)
         return True
 
     def report_damage(self, namespace: Namespace, error: DamagedError) -> None:
@@ -445,6 +462,7 @@ class Store:
             self._remove_folder(self.folder(state.number))
             self.spiller.discard(None)
             self.maintenance.dropped(name)
+            self._recencies.pop(state.number, None)
         self.maintenance.request(None, purge=True)
         return True
 

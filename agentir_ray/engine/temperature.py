@@ -106,7 +106,7 @@ class Thermostat:
         present, partitions, decay = None, np.empty(0, np.int64), DECAY
         for namespace, segment in placed:
             if namespace is not present:
-                present, partitions = namespace, namespace.partition_table(namespace.index.segments).buckets
+                present, partitions = namespace, namespace.partition_table(namespace.index.snapshot(()), namespace.partition_width_us).buckets
                 decay = _decay(namespace, len(partitions))
             age = len(partitions) - int(np.searchsorted(partitions, segment.span_us[1] // namespace.partition_width_us, "right"))
             wanted = now_ns - segment.loaded_ns < WANTED_S * 1e9

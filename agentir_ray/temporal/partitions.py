@@ -24,21 +24,26 @@ def partitions_of(timestamp: Array, width_us: int) -> tuple[Array, Array]:
 
 
 class Partitions(NamedTuple):
-    """The non-empty partitions at or before some now: their buckets, int64, ascending. The age of one is how many of them are newer."""
+    """The non-empty partitions: their buckets, int64, ascending, of which the first `total` lie at or before some now. The age of one of these is how many of them are newer."""
 
     buckets: Array
     width_us: int
-
-    @property
-    def total(self) -> int:
-        return len(self.buckets)
+    total: int
 
     def age(self, timestamp_us: int) -> int | None:
-        """The age of the partition of a record; None if it is none of these."""
+        """The age of the partition of a record; None if it is not at or before the now."""
         bucket = timestamp_us // self.width_us
         place = int(np.searchsorted(self.buckets, bucket))
         return self.total - 1 - place if place < self.total and self.buckets[place] == bucket else None
 
     def since_us(self, hottest: int) -> int:
-        """Where the oldest of the `hottest` newest partitions begins."""
+        """Where the oldest of the `hottest` newest partitions at or before the now begins."""
         return int(self.buckets[self.total - hottest]) * self.width_us
+
+    def from_on(self, hottest: int) -> Array:
+        """The buckets of the `hottest` newest ones at or before the now, and of all after it."""
+        return self.buckets[self.total - hottest :]
+
+    def within(self, since_us: int, until_us: int) -> "Partitions":
+        low, high = int(np.searchsorted(self.buckets, since_us // self.width_us)), int(np.searchsorted(self.buckets, until_us // self.width_us, "right"))
+        return Partitions(self.buckets[low:high], self.width_us, max(0, min(self.total, high) - low))

@@ -38,10 +38,15 @@ def test_partitions_of_ascending_timestamps() -> None:
 
 
 def test_ages_count_partitions_that_are_not_empty() -> None:
-    partitions = Partitions(np.array([2, 3, 7]), 10)
+    partitions = Partitions(np.array([2, 3, 7, 9]), 10, 3)
     assert [partitions.age(time) for time in (79, 70, 39, 20)] == [0, 0, 1, 2]
     assert [partitions.age(time) for time in (80, 50, 19)] == [None, None, None]
     assert [partitions.since_us(hottest) for hottest in (1, 2, 3)] == [70, 30, 20]
+    assert partitions.from_on(2).tolist() == [3, 7, 9], "what lies ahead is searched, too, and has no age"
+    assert partitions.age(95) is None
+    ranged = partitions.within(30, 99)
+    assert (ranged.buckets.tolist(), ranged.total) == ([3, 7, 9], 2)
+    assert (partitions.within(80, 99).total, partitions.within(0, 9).total) == (0, 0)
 
 
 def test_late_records_land_in_the_partition_of_their_time(memory: Memory) -> None:
@@ -137,8 +142,79 @@ def test_a_reader_learns_nothing(memory: Memory, tmp_path: Path) -> None:
 def test_statistics_that_cannot_be_read_are_learnt_anew(memory: Memory, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     days(memory, *range(60))
     with memory._store.namespace(memory.namespace) as namespace:
-        memory._store.writer.save_prior(namespace.number, namespace.epoch, b"\x01damaged")
+        memory._store.writer.save_prior(namespace.number, namespace.epoch, (7 * DAY_US).to_bytes(8, "little") + b"\x01damaged")
     memory.close()
     with Memory.open(tmp_path / "store", clock=ManualClock(NOW_US), background=False) as again:
         assert again.search("note", coverage=0.9).coverage.exact
     assert "learnt anew" in caplog.text
+
+
+def test_what_was_learnt_of_one_width_never_serves_another(memory: Memory, tmp_path: Path) -> None:
+    days(memory, *range(60))
+    everything = memory.search("note", coverage="exact")
+    for _ in range(100):
+        memory.feedback(["d0"], everything.query_id)
+    with memory._store.namespace(memory.namespace) as namespace:
+        saved = memory._store.log.prior(namespace.number)
+    memory.repartition("1d")
+    with memory._store.namespace(memory.namespace) as namespace:
+        memory._store.writer.save_prior(namespace.number, namespace.epoch, saved)  # as if the second step of `repartition` had been lost
+    for _ in range(100):
+        memory.feedback(["d59"], everything.query_id)  # an age in weeks
+    assert memory.stats()["namespace"]["recency"].endswith("0 are known; feedback on exact searches adds to them")
+    memory.close()
+    with Memory.open(tmp_path / "store", clock=ManualClock(NOW_US), read_only=True) as reader:
+        assert reader.stats()["namespace"]["recency"].endswith("0 are known; feedback on exact searches adds to them")
+
+
+def test_searches_of_a_part_teach_nothing_of_the_rest(memory: Memory) -> None:
+    days(memory, *range(60))
+    for i in range(70):
+        memory.add(f"talk {i} of now", timestamp=NOW_US - i, session="now")
+    for i in range(3_000):
+        memory.search(f"talk {i % 70}", session="now", k=2)
+        memory.search("note 7", min_score=0.1)
+    assert memory.stats()["namespace"]["recency"].endswith("0 are known; feedback on exact searches adds to them")
+
+
+def test_what_was_learnt_outlives_eviction(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "store", "a", clock=ManualClock(NOW_US), background=False, limits=LIMITS, memory_budget_bytes=1) as memory:
+        days(memory, *range(60))
+        for i in range(3_000):
+            memory.search(f"note {i % 60}", k=2)
+            if i % 100 == 0:
+                memory.use("b").search("x") if "b" in memory.namespaces() else memory.use("b").add("x")
+        assert " 0 are known" not in memory.stats()["namespace"]["recency"]
+
+
+def test_a_follower_believes_what_the_writer_does(memory: Memory, tmp_path: Path) -> None:
+    days(memory, *range(60))
+    clock = ManualClock(NOW_US)
+    with Memory.open(tmp_path / "store", clock=clock, read_only=True) as reader:
+        assert reader.search("note", k=1, coverage=0.9).coverage.exact
+        everything = memory.search("note", coverage="exact")
+        for age, exact in ((0, False), (59, True)):
+            for _ in range(100):
+                memory.feedback([f"d{age}"], everything.query_id)
+            clock.advance(1)
+            assert reader.search("note", k=1, coverage=0.9).coverage.exact == exact == memory.search("note", k=1, coverage=0.9).coverage.exact
+
+
+def test_records_ahead_of_now_are_searched_and_counted(memory: Memory) -> None:
+    days(memory, 0, -30, -60)
+    for coverage in ("auto", "exact", 0.9):
+        found = memory.search("note", coverage=coverage)
+        assert len(found) == 3 and found.coverage.exact and found.coverage.searched == 3
+    early = memory.search("note", as_of="1990-01-01")
+    assert early.hits == () and early.coverage.exact and early.coverage.searched == 3
+    cut = memory.search("note", as_of="1990-01-01", deadline_ms=1e-9)
+    assert cut.hits == ()
+
+
+def test_wider_partitions_do_not_merge_all_at_once(memory: Memory) -> None:
+    days(memory, *range(200, -1, -1))
+    memory.repartition("100y")
+    for i in range(60):
+        memory.add(f"more {i}", timestamp=NOW_US)
+        with memory._store.namespace(memory.namespace) as namespace:
+            assert max(segment.documents for segment in namespace.index.segments) <= LIMITS.largest

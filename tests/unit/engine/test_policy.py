@@ -7,7 +7,7 @@ from itertools import accumulate, pairwise
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agentir_ray.engine.policy import GROWTH, MAX_CHANGED, Extent, Limits, choose_cuts, choose_merge, choose_rewrite, closed
+from agentir_ray.engine.policy import GROWTH, MAX_CHANGED, Extent, Limits, at_once, choose_cuts, choose_merge, choose_rewrite, closed
 
 
 def maintain(sizes: list[int], small: int = 1) -> int:
@@ -131,3 +131,15 @@ def pieces_of(segment: list[tuple[int, int]], sizes: list[int]) -> list[list[tup
 def test_what_is_closed() -> None:
     assert not closed(Extent(9, 3), 7, SMALL) and not closed(Extent(10, 7), 7, SMALL), "the newest partition still grows"
     assert closed(Extent(10, 6), 7, SMALL) and closed(Extent(35, 7), 7, SMALL)
+
+
+@given(st.lists(st.integers(1, 100), max_size=20), st.sets(st.integers(0, 19)))
+def test_what_is_merged_at_once_is_bounded(documents: list[int], chosen: set[int]) -> None:
+    due = sorted(i for i in chosen if i < len(documents))
+    taken = at_once(due, documents, SMALL)
+    assert set(taken) <= set(due) and taken == sorted(taken) and len(taken) != 1
+    assert sum(documents[i] for i in taken) <= 2 * SMALL.largest
+    left = sorted(documents[i] for i in due if i not in taken)
+    if taken and left:
+        assert max(documents[i] for i in taken) <= left[0]
+        assert sum(documents[i] for i in taken) + left[0] > 2 * SMALL.largest
