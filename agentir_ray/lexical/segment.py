@@ -239,7 +239,9 @@ class Segment:
 
     @cached_property
     def stored_fields(self) -> StoredFields:
-        return StoredFields(*(self.array(f"stored_{name}") for name in StoredFields._fields))
+        places = [self.array(f"stored_{name}") for name in StoredFields._fields[1:]]
+        file = self._file if self._heavy is None else self._heavy
+        return StoredFields(file.unchecked("stored_data"), *places)  # its blocks have checksums of their own
 
     def stored(self, doc: int) -> bytes:
         """The stored bytes of a document. Raises ColdSegmentError where they can only be had by loading it, or were erased since the caller's snapshot."""

@@ -2,6 +2,8 @@
 
 A document is (block, start, length), so that a merge can copy whole blocks however it reorders documents. Blocks aim at 2 KiB: small enough to decompress for one hit (6 us),
 large enough to compress. A document larger than that has a block to itself. Decompressed blocks are kept in the `SegmentCache` that all segments of a store share.
+
+Each block has a checksum of its own, tested when it is unpacked: to read one text, a search need not check those of a whole segment first, some ten milliseconds.
 """
 
 import threading
@@ -56,7 +58,7 @@ def pack_stored(bodies: Iterable[bytes]) -> StoredFields:
 
 
 def _compressed(blocks: list[bytes]) -> list[bytes]:
-    compressor = zstandard.ZstdCompressor(level=LEVEL)
+    compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True)
     if len(blocks) < 2 or not hasattr(compressor, "multi_compress_to_buffer"):  # the C extension's alone
         return [compressor.compress(block) for block in blocks]
     # One call gives the GIL away once. Each call a block would wait to have it back, behind threads that do other work on the batch after this.

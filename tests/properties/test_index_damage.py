@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from agentir_ray.errors import DamagedError, FormatError
+from agentir_ray.lexical.buffer import Buffer
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.merge import draft_segments
@@ -117,3 +118,38 @@ def test_newer_container_is_not_damage(tmp_path: Path, monkeypatch: pytest.Monke
         path.write_bytes(b"".join(encode_sections({"one": np.arange(5)})))
     with pytest.raises(FormatError):
         SectionFile(path)
+
+
+def test_a_damaged_block_of_texts_costs_no_text_of_another(tmp_path: Path) -> None:
+    """Each block has a checksum of its own: nothing of a segment's texts is checked before one of them is read, and nothing wrong is ever read."""
+    buffer = Buffer()
+    texts = [" ".join(f"{word}x{seq}" for word in range(seq % 90)) for seq in range(1, 200)]
+    for seq, text in enumerate(texts, 1):
+        buffer.add(seq, document_of(Record(f"r{seq}", text, seq, seq), seq))
+    path = tmp_path / "whole.segment"
+    whole = write_segment(draft_buffer(buffer, "n", "f"), path)
+    assert whole is not None
+    fields = whole.stored_fields
+    blocks = len(fields.block_start) - 1
+    assert blocks > 20
+    content = path.read_bytes()
+    begin = content.index(fields.data.tobytes())
+    expected = [whole.stored(doc) for doc in range(whole.documents)]
+    found = noticed = 0
+    for block in range(0, blocks, 5):
+        for offset in range(int(fields.block_start[block]), int(fields.block_start[block + 1]), 7):
+            at = begin + offset
+            damaged = tmp_path / "damaged.segment"
+            damaged.write_bytes(content[:at] + bytes([content[at] ^ 16]) + content[at + 1 :])
+            segment = Segment(damaged, SegmentCache(), id_of)
+            of_block = set(np.flatnonzero(fields.block == block).tolist())
+            for doc in [*sorted(of_block), 0, whole.documents - 1]:
+                try:
+                    assert segment.stored(doc) == expected[doc]  # also in that block, where the bit means nothing (one in a frame's header does)
+                    found += doc in of_block
+                except DamagedError:
+                    assert doc in of_block
+                    noticed += 1
+            with pytest.raises(DamagedError):
+                segment.verify()
+    assert noticed > 10 * found
