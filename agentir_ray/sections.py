@@ -90,7 +90,7 @@ class SectionFile:
                 if self.length_bytes < ALIGNMENT:
                     raise self._damaged("is truncated")
                 if copied:
-                    self._map = mmap.mmap(-1, self.length_bytes)  # anonymous, and aligned as the file's pages would be
+                    self._map = mmap.mmap(-1, self.length_bytes, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)  # aligned as the file's pages would be
                     if file.readinto(self._map) != self.length_bytes:
                         raise self._damaged("is truncated")
                 else:

@@ -41,7 +41,7 @@ def test_what_was_used_last_stays_within_the_budget() -> None:
     cache = SegmentCache(budget_bytes=4 * (ENTRY_BYTES + 10))
     for block in range(4):
         cache.put(1, block, b"x" * 10, 10)
-    assert cache.get(1, 0) == b"x" * 10  # which makes it young again
+    assert cache.get(1, 0) == b"x" * 10  # which is now the one used last
     cache.put(1, 4, b"y" * 10, 10)
     assert cache.held_bytes <= cache.budget_bytes
     assert cache.get(1, 0) == b"x" * 10 and cache.get(1, 4) == b"y" * 10 and cache.get(1, 1) is None
