@@ -113,7 +113,7 @@ class _Run:
             axes.set_xlabel("seconds")
             axes.set_ylabel("MiB")
             axes.set_ylim(bottom=0)
-            axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower center")
+            axes.legend(frameon=False, fontsize=8, loc="upper left", bbox_to_anchor=(0.01, 0.86))
         return str(plots / "memory.png")
 
 

@@ -12,7 +12,6 @@ costs the same with ten of them as with ten thousand (F12, F20).
 import logging
 import os
 import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,12 +22,12 @@ import numpy as np
 from agentir_ray.analysis import DEFAULT_ANALYZER
 from agentir_ray.clock import Clock
 from agentir_ray.engine.compaction import Compactor, has_damaged_segment, has_erased
+from agentir_ray.engine.learned import Learned, read_prior
 from agentir_ray.engine.maintenance import Maintenance
 from agentir_ray.engine.manifest import Manifest, manifest_of
 from agentir_ray.engine.namespace import Namespace, WriteBatch, load
 from agentir_ray.engine.observing import Observer
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
-from agentir_ray.engine.recency import Recency
 from agentir_ray.engine.residents import Residents, default_max_files
 from agentir_ray.engine.spilling import Spiller
 from agentir_ray.engine.temperature import Thermostat
@@ -49,7 +48,6 @@ from agentir_ray.storage.unreadable import UnreadableLog
 DATABASE = "log.sqlite3"
 SEGMENTS = "segments"
 MEMORY_BUDGET_BYTES = 256 * 2**20
-KEPT_RECENCIES = 4_096  # of namespaces that may not be loaded any more; a few kilobytes each at most
 CACHE_SHARE = 4  # a fourth of the budget is for unpacked texts and for bitmaps of filters: to read its hits is half of a search of what was not asked before
 FOLLOW_EVERY_NS = 250_000_000  # a reader in another process lags at most this long behind the log, plus what catching up takes
 RELOADS = 5  # a follower reads the manifest again this often when the files it names were merged away meanwhile
@@ -102,7 +100,6 @@ class Store:
         self._keeping_files = 0
         self._discarded: list[Path] = []
         self.observer: Observer | None = None  # a reader has nowhere to keep what it would learn
-        self._recencies: OrderedDict[int, tuple[int, Recency]] = OrderedDict()  # by namespace number: epoch, and what was learnt
 
         if path.exists() and not path.is_dir():
             raise InvalidInputError(f"{path} is a file; a store is a folder")
@@ -141,7 +138,8 @@ class Store:
                 if background:
                     self.spiller.on_loaded = lambda: self.maintenance.request(None)
                 self._clean()
-                self.observer = Observer(np.random.default_rng(seed), clock, self._residents.pin, self.release, self._save_prior, self.load_cold, background)
+                self._learned = Learned(self._writer)
+                self.observer = Observer(np.random.default_rng(seed), clock, self._residents.pin, self.release, self._learned.save, self.load_cold, background)
                 unpurged = self._writer.unpurged()
                 self.maintenance.owe(unpurged)
             except BaseException:
@@ -217,7 +215,7 @@ class Store:
             self.spiller.hasten()
             if self.observer is not None:
                 self.observer.stop()
-                self._save_priors()
+                self._learned.save_all()
             self.maintenance.stop()  # when an interrupt ends the wait, its thread may still write: the lock is kept, and whoever calls again finishes
             self._residents.clear()
             self.spiller.close()
@@ -289,32 +287,8 @@ class Store:
             state = self._writer.claim(name)
         rebuild = before is not None and before.damaged and has_damaged_segment(before)
         namespace = self.compactor.open(state, self.folder(state.number), analyzer, rebuild)
-        kept = self._recencies.get(namespace.number)
-        if kept is not None and kept[1].width_us == namespace.partition_width_us:
-            namespace.recency = kept[1]
-        else:
-            self._read_prior(namespace)
-        self._keep(namespace)
+        self._learned.recall(namespace)
         return namespace
-
-    def _keep(self, namespace: Namespace) -> None:
-        """Keep what is learnt while the namespace is not loaded, until it is saved."""
-        with self._lock:
-            self._recencies[namespace.number] = namespace.epoch, namespace.recency
-            self._recencies.move_to_end(namespace.number)
-            while len(self._recencies) > KEPT_RECENCIES:
-                self._recencies.popitem(last=False)
-
-    def _read_prior(self, namespace: Namespace) -> None:
-        """Take what was learnt of the namespace, as far as it can be read: it only costs time to learn it again."""
-        saved = self.log.prior(namespace.number)
-        if saved == namespace.saved_prior:
-            return
-        namespace.saved_prior = saved
-        try:
-            namespace.recency = Recency.decode(saved, namespace.partition_width_us)
-        except ValueError as error:
-            logger.warning("what was learnt of namespace %s cannot be read, and is learnt anew: %s", namespace.name, error)
 
     def repartition(self, namespace: Namespace, width_us: int) -> None:
         """Give the namespace partitions of another width; what was learnt of the old ones says nothing of them. The caller has acquired it."""
@@ -322,20 +296,8 @@ class Store:
             return
         if not self.compactor.repartition(namespace, width_us):
             raise ConflictError(f"namespace {namespace.name!r} is being loaded anew; call again")
-        self._keep(namespace)
-        self._save_prior(namespace)
-
-    def _save_priors(self) -> None:
-        """Of all namespaces, as far as it can be done: what is lost is learnt again."""
-        for number, (epoch, recency) in self._recencies.items():
-            try:
-                if recency.unsaved:
-                    self._writer.save_prior(number, epoch, recency.encode())
-            except AgentIRError as error:
-                logger.warning("what was learnt of namespace number %d could not be saved: %s", number, error)
-
-    def _save_prior(self, namespace: Namespace) -> None:
-        self.writer.save_prior(namespace.number, namespace.epoch, namespace.recency.encode())
+        self._learned.keep(namespace)
+        self._learned.save(namespace)
 
     def _follow(self, name: str) -> Namespace:
         for attempt in range(RELOADS):
@@ -345,7 +307,7 @@ class Store:
             try:
                 namespace = load(self.log, state, self.folder(state.number), self.cache, DEFAULT_ANALYZER)
                 namespace.checked_ns = self.clock.monotonic_ns()
-                self._read_prior(namespace)
+                read_prior(self.log, namespace)
                 return namespace
             except DamagedError:
                 # The writer may have merged the files away since we read the manifest; then there is a newer one.
@@ -364,7 +326,7 @@ class Store:
         if state is None or (state.number, state.generation) != (namespace.number, namespace.generation):
             return False
         namespace.catch_up(self.log)
-        self._read_prior(namespace)
+        read_prior(self.log, namespace)
         return True
 
     def report_damage(self, namespace: Namespace, error: DamagedError) -> None:
@@ -462,7 +424,7 @@ class Store:
             self._remove_folder(self.folder(state.number))
             self.spiller.discard(None)
             self.maintenance.dropped(name)
-            self._recencies.pop(state.number, None)
+            self._learned.forget(state.number)
         self.maintenance.request(None, purge=True)
         return True
 
