@@ -2,6 +2,7 @@
 
 import json
 import zlib
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -30,8 +31,8 @@ def test_other_bytes_are_damage_that_names_the_namespace(data: bytes) -> None:
 def test_a_flipped_byte_is_damage(manifest: Manifest, data: st.DataObject) -> None:
     encoded = bytearray(manifest.encode())
     encoded[data.draw(st.integers(2, len(encoded) - 1))] ^= data.draw(st.integers(1, 255))
-    with pytest.raises(DamagedError):  # zlib's checksum covers the content
-        decode_manifest(bytes(encoded), "a")
+    with suppress(DamagedError):  # zlib's checksum covers the content; a bit that pads the last block means nothing
+        assert decode_manifest(bytes(encoded), "a") == manifest
 
 
 @pytest.mark.parametrize(
