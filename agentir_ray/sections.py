@@ -5,8 +5,8 @@ It knows bytes and dtypes, not what they mean. Layout, little-endian: a 64-byte 
     header  magic 8s | container version u32 | sections u32 | file length u64 | CRC-32 of header (this field zero) and table u32 | zeros
     entry   name 24s | dtype 8s | version u32 | CRC-32 of the section u32 | offset u64 | bytes u64 | zeros
 
-Invariants: header, table and length are checked at open, a section at its first touch (or all of them by `verify`); sections that a reader does not ask for are never read, so
-newer writers may add some; a file is never modified in place.
+Invariants: header, table and length are checked at open, a section at its first touch, unless its reader checks it piece by piece (or all of them by `verify`); sections that a
+reader does not ask for are never read, so newer writers may add some; a file is never modified in place.
 """
 
 import errno

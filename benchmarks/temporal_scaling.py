@@ -2,8 +2,8 @@
 
 In one run, in turn, a round of all questions each: reading everything (`temporal_scan`), a complete search, `coverage=0.95` and `auto`; each of these as a whole call of
 `Memory.search`, which parses the question and reads ten texts; as the search in it, from the terms to the ten best documents (`engine.covering.rank`: snapshot, statistics, plan,
-top ten); and as the kernel in that, on a snapshot that was taken before. Reading everything is compared with the kernel: both are given the terms with their weights, and read no
-text.
+top ten); and as the kernel in that, on a snapshot that was taken before. The bars are judged by
+the whole call. Beside it stands the kernel's ratio to reading everything, which does the same work: both are given the terms with their weights, and read no text.
 
 A cost is CPU of the searching thread in the quietest of five rounds; wall time, and the CPU that the rest of the process took meanwhile, stand beside it. Questions are those whose
 best answer is the record that they were drawn from (their share is told; only then do answers have the ages of the law). Rounds repeat their questions, so that terms and texts are
@@ -238,13 +238,13 @@ class Scaling:
             "records": one.records, "p50 us of a call that reads ten texts": call.p50, "of the search in it": search.p50, "of the kernel in that": kernel.p50,
             "exact / 0.95, kernels": exact_kernel.p50 / kernel.p50, "calls": exact_call.p50 / call.p50,
             "sequential ms": scan_us / 1e3, "sequential M documents/s": one.facts["documents/s of the scan"] / 1e6,
-            "sequential / kernel (paper 1,769)": scan_us / kernel.p50, "sequential / call": scan_us / call.p50,
+            "sequential / call (paper 1,769)": scan_us / call.p50, "sequential / kernel": scan_us / kernel.p50,
             "a scan of 25 M documents/s / call": one.records / PAPER_DOCUMENTS_PER_S * 1e6 / call.p50,
             "p50 us of a call never asked before": one.facts["asked for the first time, CPU us"]["0.95"]["p50"],
             "recall exact": one.recall["exact"], "recall 0.95": one.recall["0.95"],
         }  # fmt: skip
         honest = one.facts["documents/s of the scan"] >= PAPER_DOCUMENTS_PER_S and one.facts["best score equal to the scan's"]
-        ok = search.p50 <= 90 and exact_kernel.p50 / kernel.p50 >= 5 and scan_us / kernel.p50 >= PAPER_RATIO and honest
+        ok = call.p50 <= 90 and exact_kernel.p50 / kernel.p50 >= 5 and scan_us / call.p50 >= PAPER_RATIO and honest
         return value, ok and not self.quick
 
     def growth(self) -> Outcome:

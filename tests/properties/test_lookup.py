@@ -90,7 +90,7 @@ def test_forgetting_all_at_once_loses_nothing(tmp_path: Path, monkeypatch: pytes
     directory = Directory(segments_of([["a b"], ["b c"], ["c"], ["a"], ["b é"]], tmp_path))
     for i in range(20):
         check(directory, [WORDS[i % 7], WORDS[(i + 3) % 7]])
-        assert directory.memory_bytes() < 30_000
+        assert directory.memory_bytes() < 20_000
 
 
 def test_a_row_that_a_deletion_overtook_is_not_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
