@@ -72,8 +72,8 @@ class Ranked(NamedTuple):
         return Asked(self.partitions, horizon, self.complete)
 
 
-def rank(namespace: Namespace, query: Query, request: Request, bm25: Bm25, expired: Callable[[], bool] | None, loading: bool = True) -> Ranked:
-    """The best of what is here. `loading`: what is missing can perhaps be loaded, which comes before a search is widened."""
+def rank(namespace: Namespace, query: Query, request: Request, bm25: Bm25, expired: Callable[[], bool] | None) -> Ranked:
+    """The best of what is here. What is missing is named newest first, so that it is loaded before a search need be widened."""
     recency = namespace.recency
     snapshot = namespace.index.snapshot(query.terms, request.expression)
     scores = scoring(query, snapshot.statistics, bm25)
@@ -95,7 +95,7 @@ def rank(namespace: Namespace, query: Query, request: Request, bm25: Bm25, expir
         best = top_k(snapshot, scores, wanted, narrowed, request.expression, request.priors, request.min_score, expired)
         left = _could_matter(snapshot, scores, request, narrowed, best, wanted) if np.count_nonzero(best.left) else best.left
         cold = left & snapshot.cold if np.count_nonzero(left) else left
-        if len(best.score) == wanted or hottest == partitions.total or (loading and np.count_nonzero(cold)) or (expired is not None and expired()):
+        if len(best.score) == wanted or hottest == partitions.total or (expired is not None and expired()):
             break  # what was found in time is kept, rather than begun anew
         hottest = min(WIDEN * hottest, partitions.total)
     missing: tuple[Segment, ...] = ()

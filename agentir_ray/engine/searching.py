@@ -63,7 +63,7 @@ def _rank(store: Store, namespace: Namespace, query: Query, request: Request, bm
     while answer.missing and not why_left:
         why_left = store.load_cold(namespace, answer.missing, deadline_ns)
         loaded.update(segment.path for segment in answer.missing)
-        answer = rank(namespace, query, request, bm25, expired, loading=not why_left)
+        answer = rank(namespace, query, request, bm25, expired)
         if not why_left and any(segment.path in loaded for segment in answer.missing):
             why_left = "they were spilled again at once: the memory budget is too small for what is asked"
     return answer, why_left

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from agentir_ray.client.memory import Memory
@@ -102,14 +103,15 @@ def test_what_a_filter_keeps_out_is_not_loaded(memory: Memory, target: FakeTarge
 
 
 def test_a_probability_loads_within_its_partitions_before_it_widens(memory: Memory, target: FakeTarget) -> None:
+    weeks, records = 12, 30
     with memory._store.namespace(memory.namespace) as namespace:
-        ages = [8] + [0] * 11
-        namespace.recency.observe([Observation(age, 12, True) for _ in range(40) for age in ages], namespace.partition_width_us)
-        hottest = namespace.recency.decide(12, 0.1).partitions
-    word = Counter(term for record in memory.recent(1_000).records for term in set(record.text.lower().split())).most_common(1)[0][0]
-    found = memory.search(word, k=200, coverage=0.9)
-    whole = memory.search(word, k=200, coverage="exact")
-    if hottest < 12 and len(whole) == 200:
-        assert found.coverage.not_searched == 12 - hottest
+        ages = np.random.default_rng(1).geometric(1.0 - np.exp(-0.4), 600) - 1
+        observations = [Observation(int(age), weeks, True) for age in ages if age < 8]
+        namespace.recency.observe(observations, namespace.partition_width_us)
+        hottest = namespace.recency.decide(weeks, 0.1).partitions
+        here = sum(not segment.cold for segment in namespace.index.segments)
+    assert here < hottest < weeks, "some of what the prior asks for is spilled, and not all is asked for"
+    found = memory.search("common", k=here * records + 1, coverage=0.9)
+    assert len(found) == here * records + 1 and found.coverage.not_searched == weeks - hottest
     target.fail("is away")
-    assert len(memory.search(word, k=10, coverage=0.9)) == 10
+    assert len(memory.search("common", k=10, coverage=0.9)) == 10
