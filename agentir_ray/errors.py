@@ -89,3 +89,21 @@ class UnknownOutcomeError(StoreError):
     """A write may or may not have been committed. Call again with the same id, which is in `ids` also where none was given: it is stored once either way."""
 
     ids: tuple[str, ...] = ()
+
+
+class EncoderError(AgentIRError):
+    """A neural channel cannot do what was asked. The lexical channel (`mode="bm25"`) goes on serving."""
+
+    exit_code = 7
+
+
+class EncoderMissingError(EncoderError):
+    """No encoder is configured, or a package or model that it needs is not installed. The message says how to get it."""
+
+
+class EncoderMismatchError(EncoderError):
+    """The namespace's vectors were made by another encoder. Open the store with that one, or call `reembed`."""
+
+
+class EncodingError(EncoderError):
+    """An encoder failed on a text, or gave vectors that cannot be kept: not finite, of another width, or too few."""
