@@ -10,7 +10,7 @@ postings. A change of temperature makes another segment over the same documents 
 import copy
 import itertools
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -86,6 +86,7 @@ class Segment:
         self.answers = 0.0
         self.loaded_ns = -(2**62)
         self.lost = False
+        self.sidecars: Mapping[str, Any] = {}  # what channels have of these documents, by channel, opened; replaced whole by the engine
         try:
             meta = json.loads(self._file.array("meta").tobytes())
             if meta["format"] > FORMAT_VERSION:
@@ -178,6 +179,7 @@ class Segment:
         """What happened to the documents of `other`, which are these, up to now and from now on; call under the namespace's lock."""
         self.overlay, self._dead_df = other.overlay, other._dead_df
         self.live_documents, self.live_length, self.answers = other.live_documents, other.live_length, other.answers
+        self.sidecars = other.sidecars
 
     @cached_property
     def _row_arrays(self) -> dict[str, Array]:
@@ -236,6 +238,12 @@ class Segment:
     def by_seq(self) -> Array:
         """The documents by ascending sequence number."""
         return np.argsort(self.array("seq"))
+
+    @cached_property
+    def seq_span(self) -> tuple[int, int]:
+        """The least and the largest sequence number."""
+        seq = self.array("seq")
+        return (int(seq.min()), int(seq.max())) if self.documents else (0, -1)
 
     @cached_property
     def stored_fields(self) -> StoredFields:
