@@ -1,0 +1,39 @@
+"""What a search by vectors must answer: every record scored by a loop, sorted. Records are (seq, ref, vectors, prior); the score of one without vectors is None."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+LANES = 16
+
+
+class NaiveRecord(NamedTuple):
+    seq: int
+    ref: int
+    vectors: Any  # float32 (n, dim)
+    prior: float = 0.0
+
+
+def dot(vector: Any, query: Any) -> float:
+    """Lane j adds the products of dimensions j, j + 16, ...; then the lanes are added in halves."""
+    lane = [0.0] * LANES
+    for i, (a, b) in enumerate(zip(vector.tolist(), query.tolist(), strict=True)):
+        lane[i % LANES] += a * b
+    width = LANES // 2
+    while width:
+        lane = [lane[j] + lane[j + width] for j in range(width)]
+        width //= 2
+    return lane[0]
+
+
+def score_of(record: NaiveRecord, query: Any) -> float | None:
+    return max(dot(vector, query) for vector in record.vectors) + record.prior if len(record.vectors) else None
+
+
+def ranked(records: Sequence[NaiveRecord], query: Any) -> list[tuple[float, int, int]]:
+    """(score, seq, ref) of all records that have a vector, best first, equal scores newer first."""
+    scored = [(score_of(record, query), record.seq, record.ref) for record in records]
+    return sorted(((score, seq, ref) for score, seq, ref in scored if score is not None), key=lambda one: (-one[0], -one[1]))
+
+
+def count_before(records: Sequence[NaiveRecord], query: Any, score: float, seq: int) -> int:
+    return sum((-other, -number) < (-score, -seq) for other, number, _ in ranked(records, query))
