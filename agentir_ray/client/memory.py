@@ -10,7 +10,9 @@ from typing import Any, Self, TypeVar
 
 from agentir_ray.analysis import ANALYZERS
 from agentir_ray.clock import Clock, SystemClock
+from agentir_ray.encoders.protocol import Encoder, SparseEncoder
 from agentir_ray.engine import health, listing, retention, transfer, writing
+from agentir_ray.engine.encoders_in_use import EncodersInUse, check_encoder, check_sparse_encoder
 from agentir_ray.engine.importing import ImportReport, import_records
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
@@ -18,7 +20,7 @@ from agentir_ray.engine.prepare import check_encodable, check_name, check_namesp
 from agentir_ray.engine.reading import get_record
 from agentir_ray.engine.request import Duration, Recency, check_bm25, check_width, expression_of, make_request, visibility_of, whole_number
 from agentir_ray.engine.searching import search
-from agentir_ray.engine.store import MEMORY_BUDGET_BYTES, Durability, Store
+from agentir_ray.engine.store import MAX_UNENCODED, MEMORY_BUDGET_BYTES, Durability, Store
 from agentir_ray.errors import AgentIRError, DamagedError, InvalidInputError, NotFoundError, SpilledError
 from agentir_ray.lexical.filters import EVERYTHING
 from agentir_ray.lexical.filters.metadata import shown
@@ -56,6 +58,10 @@ class Memory:
         background: bool = True,
         limits: Limits = DEFAULT_LIMITS,
         spill: str | os.PathLike[str] | None = None,
+        encoder: str | os.PathLike[str] | Encoder | None = None,
+        sparse_encoder: str | os.PathLike[str] | SparseEncoder | None = None,
+        token_vectors: bool = False,
+        max_unencoded: int = MAX_UNENCODED,
     ) -> Self:
         """Open, or create, the store in the folder `path`.
 
@@ -66,7 +72,11 @@ class Memory:
         `spill` is a folder, or a URL that fsspec opens (s3://bucket/prefix; `pip install 'agentir-ray[spill]'`), for the oldest postings and texts that do not fit into the memory
         budget. They are loaded when a search needs them; the store is to be opened with the same `spill` from then on.
 
-        Raises StoreLockedError, ReadOnlyError, UnsupportedFileSystemError, DamagedError, FormatError, NotFoundError.
+        `encoder` and `sparse_encoder` give the records of every namespace their vectors, in the background, after they were stored: an encoder, the name of one, or a model's
+        folder (`agentir doctor` shows which are installed). `token_vectors` keeps the vectors of single tokens as well, for `rerank="maxsim"`. A writer waits while more than `max_unencoded`
+        records of its namespace have no vectors yet and the encoder works.
+
+        Raises StoreLockedError, ReadOnlyError, UnsupportedFileSystemError, DamagedError, FormatError, NotFoundError, EncoderMissingError.
         """
         if not isinstance(durability, str) or durability not in ("full", "process"):
             raise InvalidInputError(f"durability is {shown(durability)}; give 'full' or 'process'")
@@ -74,10 +84,12 @@ class Memory:
         if analyzer is not None and (not isinstance(analyzer, str) or analyzer not in ANALYZERS):
             raise InvalidInputError(f"analyzer is {shown(analyzer)}; give one of {', '.join(ANALYZERS)}")
         whole_number(memory_budget_bytes, "memory_budget_bytes", 1)
+        whole_number(max_unencoded, "max_unencoded", 1)
+        encoders = EncodersInUse(check_encoder(encoder), check_sparse_encoder(sparse_encoder), bool(token_vectors))
         bm25 = check_bm25(bm25)
         store = Store(
             _path(path), clock=clock or SystemClock(), read_only=read_only, create=create, durability=durability, memory_budget_bytes=memory_budget_bytes, background=background,
-            limits=limits, spill=None if spill is None else check_spill(spill),
+            limits=limits, spill=None if spill is None else check_spill(spill), encoders=encoders, max_unencoded=max_unencoded,
         )  # fmt: skip
         return cls(store, namespace, analyzer, bm25, owns_store=True)
 

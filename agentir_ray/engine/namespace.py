@@ -7,11 +7,12 @@ namespace, so the state in memory is the log's. What rewrites files is in `compa
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentir_ray.analysis import Analyzer, get_analyzer
+from agentir_ray.engine.channel import Channel
 from agentir_ray.engine.manifest import manifest_of
 from agentir_ray.engine.partitions import PartitionTable
 from agentir_ray.engine.prepare import Prepared, index_document
@@ -58,6 +59,7 @@ class Namespace:
     maintenance: threading.Lock = field(default_factory=threading.Lock)
     updating: threading.Lock = field(default_factory=threading.Lock)
     crowded: threading.Lock = field(default_factory=threading.Lock)
+    channels: Mapping[str, Channel] = field(default_factory=dict)  # neural ones that have, or are to have, vectors, by name; replaced whole
     sealing_seq: int = 0  # the last entry in index.sealing
     damaged: bool = False
     due: bool = False  # maintenance was asked to look after it, and has not begun
@@ -121,7 +123,7 @@ class Namespace:
 
     def memory_bytes(self) -> int:
         """What the process would have again if this were evicted; the files' pages are the kernel's."""
-        return 4_096 + self.index.memory_bytes()
+        return 4_096 + self.index.memory_bytes() + sum(channel.memory_bytes() for channel in self.channels.values())
 
 
 def replay(index: Index, entries: Iterable[Entry], analyzer: Analyzer) -> Iterator[int]:

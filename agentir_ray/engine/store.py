@@ -22,6 +22,7 @@ import numpy as np
 from agentir_ray.analysis import DEFAULT_ANALYZER
 from agentir_ray.clock import Clock
 from agentir_ray.engine.compaction import Compactor, has_damaged_segment, has_erased
+from agentir_ray.engine.encoders_in_use import EncodersInUse
 from agentir_ray.engine.learned import Learned, read_prior
 from agentir_ray.engine.maintenance import Maintenance
 from agentir_ray.engine.manifest import Manifest, manifest_of
@@ -50,6 +51,7 @@ SEGMENTS = "segments"
 MEMORY_BUDGET_BYTES = 256 * 2**20
 CACHE_SHARE = 4  # a fourth of the budget is for unpacked texts and for bitmaps of filters: to read its hits is half of a search of what was not asked before
 FOLLOW_EVERY_NS = 250_000_000  # a reader in another process lags at most this long behind the log, plus what catching up takes
+MAX_UNENCODED = 100_000  # records of a namespace; an encoder does some hundred a second
 RELOADS = 5  # a follower reads the manifest again this often when the files it names were merged away meanwhile
 
 Durability = Literal["full", "process"]
@@ -75,6 +77,8 @@ class Store:
         vfs: str | None = None,
         files: FileOps = SYSTEM_FILES,
         spill: str | os.PathLike[str] | SpillTarget | None = None,
+        encoders: EncodersInUse | None = None,
+        max_unencoded: int = MAX_UNENCODED,
     ) -> None:
         """A new store's folder is its user's alone (mode 0700): what its files may be read by does not depend on the umask.
 
@@ -87,6 +91,7 @@ class Store:
         self.path = path
         self.clock = clock
         self.read_only = read_only
+        self.encoders = encoders or EncodersInUse()
         self.memory_budget_bytes = memory_budget_bytes
         self.cache = SegmentCache(memory_budget_bytes // CACHE_SHARE)
         self._residents = Residents(self._load, self._is_due, self._refresh, memory_budget_bytes - self.cache.budget_bytes, default_max_files() if max_files is None else max_files)
