@@ -1,8 +1,9 @@
 """What an encoder is: texts in, vectors out. It knows no record, no store and no index.
 
-An encoder reads at most a window of tokens of each text; `passages` cuts a longer text into overlapping ones that it reads whole. Its `name` and `revision` tell vectors that may be
-compared from those that may not: whatever changes a vector (weights, prompts, pooling, quantisation) changes the revision. Vectors are finite; dense ones have length 1, so that
-their dot product is the cosine.
+An encoder reads at most a window of tokens of each text; `passages` cuts a longer text into overlapping ones that it reads whole. Its `name` and `revision` tell vectors that
+may be compared from those that may not: whatever changes a vector (weights, prompts, pooling, quantisation) changes the revision. Both are known without loading a model.
+Vectors are finite; dense ones have length 1, so that their dot product is the cosine. A text in which there is nothing to read (blank, or only signs that the model does not
+know) has the zero vector, and no terms. Encoders may be called from several threads; what they need is loaded at the first use.
 """
 
 from collections.abc import Sequence
@@ -22,7 +23,7 @@ class SparseVector(NamedTuple):
 
 
 class LateVectors(NamedTuple):
-    """Of one forward pass: `vectors` float32 (texts, dim), as the encoder gives them for search, and for each text its tokens' vectors, float32 (tokens, dim), each of length 1."""
+    """Of one forward pass: `vectors` float32 (texts, dim), as the encoder gives them for search; of each text its tokens' vectors, float32 (tokens, dim), of length 1."""
 
     vectors: Floats
     tokens: list[Floats]

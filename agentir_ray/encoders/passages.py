@@ -1,0 +1,36 @@
+"""Long texts as overlapping passages that a model reads whole.
+
+Cutting knows no tokenizer, only where each token lies in the text, and keeps the characters of the original. Every character is in a passage, and a passage has at most
+`window` tokens of the whole text's. A cut falls between words where there is a space among the tokens that may overlap, so that a passage, tokenized by itself, has the same
+tokens again.
+"""
+
+from collections.abc import Sequence
+
+
+def cut(text: str, offsets: Sequence[tuple[int, int]], window: int, overlap: int) -> list[str]:
+    """`offsets` has the (begin, end) of each token in the text, in order; `overlap` < `window` is how many tokens a passage shares with the one before, at least."""
+    if len(offsets) <= window:
+        return [text]
+    passages = []
+    first = 0
+    while len(offsets) - first > window:
+        last = _at_word(text, offsets, first + window, first + max(1, window - overlap))
+        passages.append(text[offsets[first][0] if first else 0 : offsets[last][0]])
+        first = max(first + 1, _at_word(text, offsets, last - overlap, first + 1)) if overlap else last
+    passages.append(text[offsets[first][0] if first else 0 :])
+    return passages
+
+
+def _at_word(text: str, offsets: Sequence[tuple[int, int]], token: int, least: int) -> int:
+    """The last token up to `token`, from `least` on, that begins a word; `token` itself where there is none."""
+    for candidate in range(token, least - 1, -1):
+        begin = offsets[candidate][0]
+        if text[begin].isspace() or text[begin - 1].isspace():
+            return candidate
+    return token
+
+
+def cut_characters(text: str, window: int, overlap: int) -> list[str]:
+    """The same by characters, for a model that does not tell its tokens."""
+    return cut(text, [(at, at + 1) for at in range(len(text))], window, overlap)
