@@ -73,8 +73,8 @@ class Memory:
         budget. They are loaded when a search needs them; the store is to be opened with the same `spill` from then on.
 
         `encoder` and `sparse_encoder` give the records of every namespace their vectors, in the background, after they were stored: an encoder, the name of one, or a model's
-        folder (`agentir doctor` shows which are installed). `token_vectors` keeps the vectors of single tokens as well, for `rerank="maxsim"`. A writer waits while more than `max_unencoded`
-        records of its namespace have no vectors yet and the encoder works.
+        folder (`agentir doctor` shows which are installed). `token_vectors` keeps the vectors of single tokens as well, for `rerank="maxsim"`. A writer waits while more than
+        `max_unencoded` records of its namespace have no vectors yet and the encoder works.
 
         Raises StoreLockedError, ReadOnlyError, UnsupportedFileSystemError, DamagedError, FormatError, NotFoundError, EncoderMissingError.
         """

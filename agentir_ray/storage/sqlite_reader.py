@@ -1,22 +1,16 @@
 """Reading a store's database: what a follower uses, and what the writer uses beside its one writing connection.
 
-Reads never touch the writing connection: they borrow a read-only one from a pool, so that they neither wait for a commit nor hold one up. No borrowed connection outlives a
-call: a half-consumed `read` pins no snapshot and keeps no WAL alive.
+No connection that is borrowed from the pool outlives a call: a half-consumed `read` pins no snapshot and keeps no WAL alive.
 """
 
-import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 
-import apsw
-
-from agentir_ray.errors import DamagedError, NotFoundError, ReadOnlyError, StoreClosedError
-from agentir_ray.storage.fork import ForkGuard
+from agentir_ray.errors import DamagedError
 from agentir_ray.storage.protocol import Entry, NamespaceState, ReadableLog
 from agentir_ray.storage.sqlite_errors import WAYS_OUT, translated
+from agentir_ray.storage.sqlite_pool import ConnectionPool
 from agentir_ray.storage.sqlite_rows import COLUMNS, Row, is_sound, to_entry
-from agentir_ray.storage.sqlite_schema import MAX_SEQ, check_format, fetch, key_of, open_reader, seq_of
+from agentir_ray.storage.sqlite_schema import LOG, MAX_SEQ, fetch, key_of, seq_of
 
 STATE_COLUMNS = "number, name, owner, epoch, next_seq, generation, coalesce((SELECT manifest FROM manifests WHERE namespace = number), x'')"
 CHUNK_ROWS = 256  # a chunk is one statement: at 1 MiB a body it stays within 256 MiB, at 200 bytes it costs 2 us a row
@@ -32,65 +26,10 @@ def to_state(row: tuple[int, bytes, bytes, int, int, int, bytes]) -> NamespaceSt
         raise DamagedError(f"the row of namespace {number} is damaged ({error}); {WAYS_OUT}") from error
 
 
-def folder_writable(path: str) -> bool:
-    return os.access(os.path.dirname(os.path.abspath(path)), os.W_OK)
+class SqliteReader(ConnectionPool, ReadableLog):
+    """A read-only view of the log at `path`."""
 
-
-class SqliteReader(ReadableLog):
-    """A read-only view of the database at `path`; it sees each commit of the writer as soon as it is made. Any number of threads may use it.
-
-    Works without write permission, unless a writer crashed and left a WAL that somebody must recover first: that is a ReadOnlyError.
-    """
-
-    def __init__(self, path: str | os.PathLike[str], *, vfs: str | None = None) -> None:
-        self.path = os.fspath(path)
-        self._vfs = vfs
-        self._guard = ForkGuard()
-        self._closed = False
-        self._pool: list[apsw.Connection] = []
-        self._pool_lock = threading.Lock()
-        self._immutable = False
-        self._prepare()
-
-    def _prepare(self) -> None:
-        if not os.path.exists(self.path):
-            raise NotFoundError(f"there is no store at {self.path}")
-        if not folder_writable(self.path):
-            # Without write permission SQLite cannot make the shared memory that a WAL needs; with no WAL, and nobody able to make one, there is nothing to coordinate.
-            wal = self.path + "-wal"
-            self._immutable = not os.path.exists(self.path + "-shm") and not (os.path.exists(wal) and os.path.getsize(wal))
-        try:
-            with translated(self.path), self._reading() as connection:
-                if not check_format(connection, self.path):
-                    raise NotFoundError(f"{self.path} holds no store yet; open it for writing first")
-        except NotFoundError as error:
-            if isinstance(error.__cause__, apsw.CantOpenError) and not folder_writable(self.path):
-                raise ReadOnlyError(
-                    f"{self.path} was not closed properly and its folder cannot be written, so that its WAL cannot be recovered; give write permission, or copy the folder"
-                ) from error
-            raise
-
-    @contextmanager
-    def _reading(self) -> Iterator[apsw.Connection]:
-        """Borrow a read-only connection. Its statements must be finished before it goes back."""
-        self._check_usable()
-        try:
-            connection = self._pool.pop()
-        except IndexError:
-            connection = open_reader(self.path, self._vfs, self._immutable)
-        try:
-            yield connection
-        finally:
-            with self._pool_lock:
-                if self._closed:
-                    connection.close()
-                else:
-                    self._pool.append(connection)
-
-    def _check_usable(self) -> None:
-        self._guard.check()
-        if self._closed:
-            raise StoreClosedError(f"the store at {self.path} was closed; open it again")
+    tables = LOG
 
     def namespaces(self, prefix: str = "") -> list[str]:
         with translated(self.path), self._reading() as connection:
@@ -136,6 +75,16 @@ class SqliteReader(ReadableLog):
         with translated(self.path), self._reading() as connection:
             rows: list[Row] = fetch(connection, query, (number, id.encode()))
         return self._checked(number, rows[0]) if rows else None
+
+    def erased(self, number: int, seqs: Sequence[int]) -> list[int]:
+        """Which of these entries are erased versions of records, or are not there; ascending."""
+        found: set[int] = set()
+        with translated(self.path), self._reading() as connection:
+            for start in range(0, len(seqs), CHUNK_ROWS):
+                keys = [key_of(number, seq) for seq in seqs[start : start + CHUNK_ROWS]]
+                query = f"SELECT key FROM entries WHERE key IN ({','.join('?' * len(keys))}) AND body IS NOT NULL"
+                found.update(seq_of(key) for (key,) in fetch(connection, query, tuple(keys)))
+        return sorted(set(seqs) - found)
 
     def prior(self, number: int) -> bytes:
         with translated(self.path), self._reading() as connection:
@@ -186,13 +135,3 @@ class SqliteReader(ReadableLog):
         if last < next_seq - 1:
             problems.append(f"{label}: seq {last + 1} to {next_seq - 1} are missing")
         return problems
-
-    def close(self) -> None:
-        """Idempotent. Reads that are under way in other threads finish."""
-        if self._guard.forked:
-            return  # the connections are the parent's; closing them here would act on its files
-        with self._pool_lock:
-            self._closed = True
-            for connection in self._pool:
-                connection.close()
-            self._pool.clear()

@@ -7,7 +7,7 @@ Ids, names and operation ids are stored as UTF-8 bytes, which SQLite compares wi
 """
 
 import os
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import apsw
 
@@ -21,6 +21,16 @@ MAX_SEQ = (1 << SEQ_BITS) - 1
 MAX_NAMESPACE = (1 << (63 - SEQ_BITS)) - 1
 
 Durability = Literal["power", "process"]
+
+
+class Tables(NamedTuple):
+    """What a kind of database consists of, and how it is told from others and from later ones. `page_bytes` suits its rows."""
+
+    application_id: int
+    version: int
+    schema: str
+    page_bytes: int = 4_096
+
 
 SCHEMA = """
 CREATE TABLE namespaces (
@@ -67,6 +77,7 @@ CREATE TABLE unpurged (
 CREATE INDEX operations_by_age ON operations (created_at_us);
 """
 
+LOG = Tables(APPLICATION_ID, FORMAT_VERSION, SCHEMA)
 CACHE_KIB = 16 * 1024  # the id index of ~200,000 records; beyond it the kernel's page cache serves
 
 
@@ -83,25 +94,27 @@ def fetch(connection: apsw.Connection, query: str, bindings: tuple[int | str | b
     return connection.execute(query, bindings).fetchall()
 
 
-def check_format(connection: apsw.Connection, path: str) -> bool:
+def check_format(connection: apsw.Connection, path: str, tables: Tables) -> bool:
     """False for a database that nobody has filled yet; raises FormatError for one that this version must not touch."""
     application, version = connection.pragma("application_id"), connection.pragma("user_version")
     assert isinstance(version, int)
-    if application == APPLICATION_ID:
-        if version > FORMAT_VERSION:
-            raise FormatError(f"{path} has format {version}; this version of agentir reads up to {FORMAT_VERSION}: use the version that wrote it")
+    if application == tables.application_id:
+        if version > tables.version:
+            raise FormatError(f"{path} has format {version}; this version of agentir reads up to {tables.version}: use the version that wrote it")
         return True
     if application == 0 and version == 0 and not fetch(connection, "SELECT 1 FROM sqlite_schema LIMIT 1"):
         return False
     raise FormatError(f"{path} is a SQLite database of another program; give another folder")
 
 
-def open_writer(path: str, durability: Durability, vfs: str | None) -> apsw.Connection:
+def open_writer(path: str, durability: Durability, vfs: str | None, tables: Tables = LOG) -> apsw.Connection:
     """The one connection that writes, its tables made if the file is new."""
     connection = apsw.Connection(path, vfs=vfs)
     try:
         connection.set_busy_timeout(2_000)  # only ever spent when a foreign process writes; recovery by a follower takes less
-        exists = check_format(connection, path)
+        exists = check_format(connection, path, tables)
+        if not exists:
+            connection.pragma("page_size", tables.page_bytes)
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "FULL" if durability == "power" else "NORMAL")
         connection.pragma("fullfsync", True)  # macOS: without it fsync stops at the drive's cache
@@ -110,9 +123,9 @@ def open_writer(path: str, durability: Durability, vfs: str | None) -> apsw.Conn
         connection.pragma("cache_size", -CACHE_KIB)
         if not exists:
             with connection:  # one transaction: a power cut leaves an empty database or a complete one
-                connection.execute(SCHEMA)
-                connection.pragma("application_id", APPLICATION_ID)
-                connection.pragma("user_version", FORMAT_VERSION)
+                connection.execute(tables.schema)
+                connection.pragma("application_id", tables.application_id)
+                connection.pragma("user_version", tables.version)
     except BaseException:
         connection.close()
         raise

@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from agentir_ray.errors import DamagedError, FormatError, NotFoundError, ReadOnlyError, StorageFullError, StoreError, StoreLockedError
-from agentir_ray.storage import sqlite_reader
+from agentir_ray.storage import sqlite_pool
 from agentir_ray.storage.protocol import Batch, NamespaceState
 from agentir_ray.storage.sqlite_errors import translate
 from agentir_ray.storage.sqlite_log import SqliteLog
@@ -169,7 +169,7 @@ def test_nothing_there(tmp_path: Path) -> None:
 
 def test_a_closed_store_on_a_read_only_disk_is_served(log: SqliteLog, path: Path, state: NamespaceState, monkeypatch: pytest.MonkeyPatch) -> None:
     log.close()
-    monkeypatch.setattr(sqlite_reader, "folder_writable", lambda path: False)
+    monkeypatch.setattr(sqlite_pool, "folder_writable", lambda path: False)
     reader = SqliteReader(path)
     assert seqs(reader, state.number) == list(range(1, 401)) and reader.verify() == []
     reader.close()
@@ -181,12 +181,12 @@ def test_a_wal_that_nobody_may_recover_is_an_error_of_its_own(log: SqliteLog, pa
     copy.mkdir()
     for name in ("log.db", "log.db-wal"):
         shutil.copy(path.parent / name, copy)
-    monkeypatch.setattr(sqlite_reader, "folder_writable", lambda path: False)
+    monkeypatch.setattr(sqlite_pool, "folder_writable", lambda path: False)
 
     def refuse(*arguments: object) -> apsw.Connection:
         raise apsw.CantOpenError("unable to open database file")
 
-    monkeypatch.setattr(sqlite_reader, "open_reader", refuse)  # what SQLite says there; a test that runs as root can write anywhere
+    monkeypatch.setattr(sqlite_pool, "open_reader", refuse)  # what SQLite says there; a test that runs as root can write anywhere
     with pytest.raises(ReadOnlyError, match="not closed properly"):
         SqliteReader(copy / "log.db")
 
