@@ -11,7 +11,7 @@ import numpy as np
 
 from agentir_ray.encoders.protocol import Floats
 
-BLOCK = 2048  # words: their logits for a text stay in the cache
+BLOCK = 512  # words: their part of the decoder and their logits stay in the cache
 
 
 class MaskedBert:
@@ -24,15 +24,14 @@ class MaskedBert:
         self._layers = int(config["num_hidden_layers"])
         self._words = self._tensors["bert.embeddings.word_embeddings.weight"]
         self._places = self._tensors["bert.embeddings.position_embeddings.weight"] + self._tensors["bert.embeddings.token_type_embeddings.weight"][0]
-        self._decoder = np.ascontiguousarray(self._tensors.get("cls.predictions.decoder.weight", self._words).T)
+        decoder = self._tensors.get("cls.predictions.decoder.weight", self._words)
+        self._decoder = [np.ascontiguousarray(decoder[begin : begin + BLOCK].T) for begin in range(0, len(decoder), BLOCK)]
         self._bias = self._tensors["cls.predictions.bias"]
 
     def greatest_logits(self, ids: Sequence[int]) -> Floats:
         """float32 (vocabulary): of each word the greatest logit over the tokens."""
         states = self._normal(_gelu(self._linear(self._states(ids), "cls.predictions.transform.dense")), "cls.predictions.transform.LayerNorm")
-        greatest = np.empty(len(self._bias), np.float32)
-        for begin in range(0, len(greatest), BLOCK):
-            (states @ self._decoder[:, begin : begin + BLOCK]).max(axis=0, out=greatest[begin : begin + BLOCK])
+        greatest: Floats = np.concatenate([(states @ block).max(axis=0) for block in self._decoder])
         greatest += self._bias
         return greatest
 

@@ -1,6 +1,6 @@
 """Learned sparse vectors from a small BERT with its masked-language-model head (SPLADE, arXiv:2109.10086): the weight of a word is max(log(1 + relu(logit))) over the tokens.
 
-Numpy alone runs it: a query costs well below a millisecond or two with a model of two layers of 128. Larger models are `sentence_sparse`'s.
+Numpy alone runs it: with two layers of 128 a query costs one or two milliseconds. Larger models are `sentence_sparse`'s.
 """
 
 import json

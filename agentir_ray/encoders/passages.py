@@ -8,18 +8,22 @@ tokens again.
 from collections.abc import Sequence
 
 
-def cut(text: str, offsets: Sequence[tuple[int, int]], window: int, overlap: int) -> list[str]:
-    """`offsets` has the (begin, end) of each token in the text, in order; `overlap` < `window` is how many tokens a passage shares with the one before, at least."""
-    if len(offsets) <= window:
-        return [text]
-    passages = []
+def bounds(text: str, offsets: Sequence[tuple[int, int]], window: int, overlap: int) -> list[tuple[int, int]]:
+    """The (begin, end) of each passage. `offsets` has those of each token, in order; `overlap` < `window` is how many tokens a passage shares with the one before, at least."""
+    found = []
     first = 0
+    begin = 0
     while len(offsets) - first > window:
         last = _at_word(text, offsets, first + window, first + max(1, window - overlap))
-        passages.append(text[offsets[first][0] if first else 0 : offsets[last][0]])
+        found.append((begin, offsets[last][0]))
         first = max(first + 1, _at_word(text, offsets, last - overlap, first + 1)) if overlap else last
-    passages.append(text[offsets[first][0] if first else 0 :])
-    return passages
+        begin = offsets[first][0]
+    return [*found, (begin, len(text))]
+
+
+def cut(text: str, offsets: Sequence[tuple[int, int]], window: int, overlap: int) -> list[str]:
+    """The passages themselves."""
+    return [text[begin:end] for begin, end in bounds(text, offsets, window, overlap)]
 
 
 def _at_word(text: str, offsets: Sequence[tuple[int, int]], token: int, least: int) -> int:

@@ -11,7 +11,7 @@ from agentir_ray.encoders.lazy import Lazy, needs
 from agentir_ray.encoders.normal import normalized
 from agentir_ray.encoders.protocol import Floats, LateVectors
 from agentir_ray.encoders.tokens import Tokens, blank, by_length
-from agentir_ray.encoders.torch_threads import torch_threads
+from agentir_ray.encoders.torch_guest import quiet, torch_threads
 
 INSTALL = "pip install 'agentir-ray[dense]'"
 
@@ -93,6 +93,7 @@ class SentenceEncoder:
         folders.refuse_pickles(self._folder)
         with needs(INSTALL, f"the encoder {self.name!r}"):
             from sentence_transformers import SentenceTransformer
-        model = SentenceTransformer(str(self._folder), device=self._device, local_files_only=True, model_kwargs={"dtype": self._dtype, "use_safetensors": True})
+        with quiet():
+            model = SentenceTransformer(str(self._folder), device=self._device, local_files_only=True, model_kwargs={"dtype": self._dtype, "use_safetensors": True})
         model.max_seq_length = self._tokens.window
         return model.eval()

@@ -14,7 +14,7 @@ from agentir_ray.encoders import folders
 from agentir_ray.encoders.lazy import Lazy, needs
 from agentir_ray.encoders.protocol import Floats, SparseVector
 from agentir_ray.encoders.tokens import Tokens, blank, by_length
-from agentir_ray.encoders.torch_threads import torch_threads
+from agentir_ray.encoders.torch_guest import quiet, torch_threads
 
 INSTALL = "pip install 'agentir-ray[dense]'"
 NOTHING = SparseVector((), np.empty(0, np.float32))
@@ -85,7 +85,8 @@ class SentenceSparseEncoder:
         folders.refuse_pickles(self._folder)
         with needs(INSTALL, f"the encoder {self.name!r}"):
             from sentence_transformers import SparseEncoder
-        return SparseEncoder(str(self._folder), device=self._device, local_files_only=True, model_kwargs={"dtype": self._dtype, "use_safetensors": True}).eval()
+        with quiet():
+            return SparseEncoder(str(self._folder), device=self._device, local_files_only=True, model_kwargs={"dtype": self._dtype, "use_safetensors": True}).eval()
 
     def _load_table(self) -> Floats:
         with needs(INSTALL, f"the encoder {self.name!r}"):

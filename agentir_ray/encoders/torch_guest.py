@@ -1,4 +1,4 @@
-"""How many threads torch uses, for the length of a call."""
+"""torch as a guest in the process: its threads for the length of a call, and no progress bars."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,3 +17,17 @@ def torch_threads(threads: int) -> Iterator[None]:
     finally:
         if before != threads:
             torch.set_num_threads(before)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """While a model loads: transformers would draw progress bars on stderr."""
+    from transformers.utils import logging
+
+    drawn = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if drawn:
+            logging.enable_progress_bar()
