@@ -35,5 +35,5 @@ def ranked(records: Sequence[NaiveRecord], query: Any) -> list[tuple[float, int,
     return sorted(((score, seq, ref) for score, seq, ref in scored if score is not None), key=lambda one: (-one[0], -one[1]))
 
 
-def count_before(records: Sequence[NaiveRecord], query: Any, score: float, seq: int) -> int:
-    return sum((-other, -number) < (-score, -seq) for other, number, _ in ranked(records, query))
+def count_before(ranking: Sequence[tuple[float, int, int]], score: float, seq: int) -> int:
+    return sum((-other, -number) < (-score, -seq) for other, number, _ in ranking)

@@ -5,33 +5,19 @@ the caller's clock cuts is named. A record is named by its ref, part number << 3
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from agentir_ray.dense.sidecar import DenseSidecar
+from agentir_ray.dense.codes import QueryRotations
+from agentir_ray.dense.parts import NO_PRIOR, CodedRows, DensePart, ScoredDocuments, open_part
 from agentir_ray.errors import InvalidInputError
 from agentir_ray.kernels.flat import score_documents
 
 Array = npt.NDArray[Any]
-_NO_PRIOR = np.empty(0, np.float64)
-
-
-class DensePart(NamedTuple):
-    """What of a segment is searched: the documents first..end - 1 that `visible` has (uint64 words; none: all of them).
-
-    `number` is what refs call the part, seq int64 (documents), prior float64 (documents), or empty where there is none.
-    """
-
-    sidecar: DenseSidecar
-    number: int
-    first: int
-    end: int
-    visible: Array
-    seq: Array
-    prior: Array = _NO_PRIOR
+YOUNG = -1  # what takes the place of a part's number until refs are told
 
 
 class YoungRows(NamedTuple):
@@ -41,7 +27,7 @@ class YoungRows(NamedTuple):
     ref: Array
     start: Array
     vectors: Array
-    prior: Array = _NO_PRIOR
+    prior: Array = NO_PRIOR
 
 
 class DenseTop(NamedTuple):
@@ -62,18 +48,7 @@ def top_k(
     expired: Callable[[], bool] | None = None,
 ) -> DenseTop:
     """The k best records of score >= min_score; k >= 1. query float32 (dim). `expired` is asked before each part whether the time is up; young rows are always searched."""
-    asked = _checked(parts, young, query)
-    found = [_of_young(young, asked)] if young is not None else []
-    left = np.zeros(len(parts), bool)
-    for i, part in enumerate(parts):
-        if expired is not None and expired():
-            left[i] = True
-            continue
-        found.append(_of_part(part, asked))
-    score, seq, ref = (np.concatenate(columns) for columns in zip(*found, strict=True)) if found else (np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64))
-    order = np.lexsort((-seq, -score))
-    order = order[score[order] >= min_score][:k]
-    return DenseTop(score[order], seq[order], ref[order], left)
+    return _Search(parts, young, query).top_k(k, min_score, expired)
 
 
 def scores(parts: Sequence[DensePart], young: YoungRows | None, query: Array, refs: Array) -> Array:
@@ -94,12 +69,87 @@ def scores(parts: Sequence[DensePart], young: YoungRows | None, query: Array, re
 
 
 def count_before(parts: Sequence[DensePart], young: YoungRows | None, query: Array, score: float, seq: int) -> int:
-    """How many records come before (score, seq): those of a larger score, or of an equal one and newer."""
+    """How many records come before (score, seq): those of a larger score, or of an equal one and newer. The cost grows with their number."""
+    _check_score(score)
+    return sum(part.count_before(score, seq) for part in _Search(parts, young, query).opened())
+
+
+def count_interval(parts: Sequence[DensePart], young: YoungRows | None, query: Array, score: float, seq: int) -> tuple[int, int]:
+    """(no more than `count_before`, no less): without reading a vector of a part that has codes."""
+    _check_score(score)
+    intervals = [part.interval_before(score, seq) for part in _Search(parts, young, query).opened()]
+    return sum(least for least, _ in intervals), sum(most for _, most in intervals)
+
+
+class Deeper:
+    """The exact order of all records, from the best on, as far as it is asked for. The whole costs no more than a few times the search for as many at once."""
+
+    def __init__(self, parts: Sequence[DensePart], young: YoungRows | None, query: Array) -> None:
+        """Arguments as in `top_k`."""
+        self._search = _Search(parts, young, query)
+        self._found = DenseTop(np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64), np.zeros(len(parts), bool))
+        self._given = 0
+        self._all = False
+
+    def next(self, count: int) -> DenseTop:
+        """The next `count` records; fewer only at the end of the list."""
+        end = self._given + count
+        if end > len(self._found.score) and not self._all:
+            wanted = max(end, 2 * len(self._found.score))  # doubling: each record is found twice on average, whatever the steps
+            self._found = self._search.top_k(wanted, -np.inf, None)
+            self._all = len(self._found.score) < wanted
+        here = slice(self._given, end)
+        self._given = min(end, len(self._found.score))
+        score, seq, ref, left = self._found
+        return DenseTop(score[here], seq[here], ref[here], left)
+
+
+class _Search:
+    """One query over some parts and young rows, which are opened when they are first searched and stay so."""
+
+    def __init__(self, parts: Sequence[DensePart], young: YoungRows | None, query: Array) -> None:
+        self._parts, self._young = parts, young
+        self._query = _checked(parts, young, query)
+        self._rotations = QueryRotations(self._query)
+        self._opened: dict[int, ScoredDocuments | CodedRows] = {}
+
+    def opened(self) -> Iterator[ScoredDocuments | CodedRows]:
+        """Young rows, then every part."""
+        if self._young is not None:
+            yield self._open_young(self._young)
+        for i in range(len(self._parts)):
+            yield self._open(i)
+
+    def top_k(self, k: int, min_score: float, expired: Callable[[], bool] | None) -> DenseTop:
+        k = min(k, sum(part.end - part.first for part in self._parts) + (len(self._young.seq) if self._young is not None else 0))
+        heap = np.empty(k, np.float64), np.empty(k, np.int64), np.empty(k, np.int64)
+        left = np.zeros(len(self._parts), bool)
+        size = self._open_young(self._young).best(min_score, 0, heap) if self._young is not None and k else 0
+        for i in range(len(self._parts)):
+            if expired is not None and expired():
+                left[i] = True
+            elif k:
+                size = self._open(i).best(min_score, size, heap)
+        score, seq, ref = heap[0][:size], heap[1][:size], heap[2][:size]
+        order = np.lexsort((-seq, -score))
+        ref = ref[order]
+        of_young = np.flatnonzero(ref < 0)
+        if self._young is not None:
+            ref[of_young] = self._young.ref[ref[of_young] & 0xFFFFFFFF]
+        return DenseTop(score[order], seq[order], ref, left)
+
+    def _open(self, i: int) -> ScoredDocuments | CodedRows:
+        if i not in self._opened:
+            self._opened[i] = open_part(self._parts[i], self._query, self._rotations)
+        return self._opened[i]
+
+    def _open_young(self, young: YoungRows) -> ScoredDocuments:
+        return ScoredDocuments(young.start, young.vectors, np.flatnonzero(np.diff(young.start)), young.seq, young.prior, YOUNG, self._query)
+
+
+def _check_score(score: float) -> None:
     if math.isnan(score):
         raise ValueError("score is NaN, which comes neither before nor after anything")
-    asked = _checked(parts, young, query)
-    found = [_of_part(part, asked) for part in parts] + ([_of_young(young, asked)] if young is not None else [])
-    return sum(int(((scored > score) | ((scored == score) & (seqs > seq))).sum()) for scored, seqs, _ in found)
 
 
 def _checked(parts: Sequence[DensePart], young: YoungRows | None, query: Array) -> Array:
@@ -117,17 +167,3 @@ def _scores(start: Array, vectors: Array, docs: Array, query: Array, prior: Arra
     out = np.empty(len(docs), np.float64)
     score_documents(start, vectors, docs, query, prior, out)
     return out
-
-
-def _of_part(part: DensePart, query: Array) -> tuple[Array, Array, Array]:
-    """(score, seq, ref) of every visible record that has a vector."""
-    docs = np.arange(part.first, part.end)
-    if len(part.visible):
-        docs = docs[(part.visible[docs >> 6] >> (docs & 63).astype(np.uint64)) & np.uint64(1) != 0]
-    docs = docs[part.sidecar.has(docs)]
-    return _scores(part.sidecar.row_start, part.sidecar.vectors, docs, query, part.prior), part.seq[docs], part.number << 32 | docs
-
-
-def _of_young(young: YoungRows, query: Array) -> tuple[Array, Array, Array]:
-    records = np.flatnonzero(np.diff(young.start))
-    return _scores(young.start, young.vectors, records, query, young.prior), young.seq[records], young.ref[records]

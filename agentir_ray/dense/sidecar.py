@@ -5,9 +5,12 @@ stamp it carries (what tells the segment's documents from others; whoever builds
 
 Sections:
 
-    meta                JSON: format, encoder, dim, documents, rows, and the stamp
+    meta                JSON: format, encoder, dim, documents, rows, the stamp, and of the codes, if any, their unit, how askew the axes are, and what tells these
     row_start int64 (documents + 1): the rows of document d are row_start[d]:row_start[d + 1]
     vectors float32 (rows * dim)
+    and, where there are rows enough for them, the codes (`codes.py`)
+
+Sections are checked as a whole when they are first touched, as in every file of sections; the first search of a large sidecar pays for that.
 """
 
 import json
@@ -19,6 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from agentir_ray.dense.codes import Codes, encode, has_codes
+from agentir_ray.dense.rotation import identity
 from agentir_ray.dense.vectors import RecordVectors, checked, take
 from agentir_ray.errors import DamagedError, FormatError
 from agentir_ray.sections import SectionFile
@@ -31,11 +36,16 @@ OPEN_BYTES = 8_192  # what an open file and its table take
 def build_sidecar(vectors: RecordVectors, encoder: str, stamp: Mapping[str, Any], rotation: Array | None = None) -> dict[str, Array]:
     """The sections of a sidecar, for `sections.encode_sections`; one entry of `vectors` a document of the segment, in its order. `encoder` is its identity.
 
+    `rotation` is one that another sidecar has, whose vectors are like these; without one, axes are fitted to the vectors. Few rows have no codes, and need none.
+
     Raises InvalidInputError where the arrays do not fit together, EncodingError where a number is not finite.
     """
     start, rows = checked(*vectors)
-    meta = {"format": FORMAT_VERSION, "encoder": encoder, "dim": int(rows.shape[1]), "documents": len(start) - 1, "rows": len(rows), "stamp": dict(stamp)}
-    return {"meta": np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8), "row_start": start, "vectors": rows.ravel()}
+    coded = encode(rows, rotation) if has_codes(*rows.shape) else None
+    of_codes = {"unit": coded.unit, "askew": coded.askew, "axes": identity(coded.sections["axes"])} if coded else None
+    meta = {"format": FORMAT_VERSION, "encoder": encoder, "dim": int(rows.shape[1]), "documents": len(start) - 1, "rows": len(rows), "stamp": dict(stamp), "codes": of_codes}
+    sections = {"meta": np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8), "row_start": start, "vectors": rows.ravel()}
+    return sections | (coded.sections if coded else {})
 
 
 class DenseSidecar:
@@ -50,6 +60,7 @@ class DenseSidecar:
             self.encoder: str = meta["encoder"]
             self.dim, self.documents, self.rows = int(meta["dim"]), int(meta["documents"]), int(meta["rows"])
             of = meta["stamp"]
+            self.codes = Codes(self._file.array, meta["codes"], self.dim, self.rows) if meta["codes"] else None
         except (ValueError, KeyError, TypeError) as error:
             raise DamagedError(f"{path} has unreadable metadata ({error}); build the sidecar again from the kept vectors") from error
         if of != json.loads(json.dumps(dict(stamp))):
@@ -62,7 +73,7 @@ class DenseSidecar:
 
     def memory_bytes(self) -> int:
         """Estimate of what it holds in memory of its own, beside the mapped file."""
-        return OPEN_BYTES
+        return OPEN_BYTES + (self.__dict__["row_doc"].nbytes if "row_doc" in self.__dict__ else 0)
 
     @cached_property
     def row_start(self) -> Array:
@@ -76,10 +87,17 @@ class DenseSidecar:
         values: Array = self._file.array("vectors").reshape(self.rows, self.dim)
         return values
 
+    @cached_property
+    def row_doc(self) -> Array:
+        """int32 (rows): the document of each row; empty where row d is document d's and no other's."""
+        if self.rows == self.documents and (self.row_start == np.arange(self.documents + 1)).all():
+            return np.empty(0, np.int32)
+        return np.repeat(np.arange(self.documents, dtype=np.int32), np.diff(self.row_start))
+
     @property
     def rotation(self) -> Array | None:
         """float32 (dim, dim), for `build_sidecar` of a merge; None where the sidecar is too small to have codes."""
-        return None
+        return self.codes.axes if self.codes else None
 
     def has(self, docs: Array) -> Array:
         """bool: which of these documents (int64) have a vector."""

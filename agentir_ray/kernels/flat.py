@@ -9,9 +9,11 @@ from typing import Any
 import numba
 import numpy as np
 
-from agentir_ray.kernels.signatures import READ_F64, READ_I64, WRITE_F64, table
+from agentir_ray.kernels.heap import FEW, late_room, merge_late, offer
+from agentir_ray.kernels.signatures import FLOAT, INT, READ_F64, READ_I64, WRITE_F64, WRITE_I64, reads, table
 
 LANES = 16
+READ_F32 = reads(numba.float32)
 READ_F32_2D = table(numba.float32, readonly=True)
 
 
@@ -45,3 +47,57 @@ def score_documents(start: Any, vectors: Any, docs: Any, query: Any, prior: Any,
         if start[d] == start[d + 1]:
             best = np.nan
         out[j] = best + prior[d] if len(prior) > 0 else best
+
+
+@numba.njit([INT(READ_I64, READ_F32_2D, READ_I64, READ_F32, FLOAT, READ_F64, READ_F64, READ_I64, INT, FLOAT, INT, WRITE_F64, WRITE_I64, WRITE_I64)], cache=True, nogil=True)
+def offer_documents(
+    start: Any,
+    vectors: Any,
+    docs: Any,
+    bound: Any,
+    unit: Any,
+    query: Any,
+    prior: Any,
+    seq: Any,
+    number: Any,
+    floor: Any,
+    size: Any,
+    heap_score: Any,
+    heap_seq: Any,
+    heap_ref: Any,
+) -> Any:
+    """Offer documents of score >= floor, each with a row at least, to the k = len(heap_score) best so far (`kernels.heap`); returns their new number.
+
+    bound[j] * unit is what no row of docs[j] reaches more than; an empty `bound` stands for no bounds. One whose bound and prior lie below what the k best have is not scored.
+    """
+    k = len(heap_score)
+    lane = np.empty(LANES, np.float64)
+    room = late_room(k)
+    late_score, late_seq, late_ref = np.empty(room, np.float64), np.empty(room, np.int64), np.empty(room, np.int64)
+    late = 0
+    threshold = max(floor, heap_score[0]) if size == k else floor
+    for j in range(len(docs)):
+        d = docs[j]
+        extra = prior[d] if len(prior) > 0 else 0.0
+        if len(bound) > 0 and np.float64(bound[j]) * unit + extra < threshold:
+            continue
+        best = -np.inf
+        for row in range(start[d], start[d + 1]):
+            best = max(best, dot(vectors[row], query, lane))
+        score = best + extra
+        if score < threshold:
+            continue
+        ref = number << 32 | d
+        if k <= FEW:
+            size = offer(score, seq[d], ref, size, heap_score, heap_seq, heap_ref)
+        else:
+            late_score[late], late_seq[late], late_ref[late] = score, seq[d], ref
+            late += 1
+            if late == room or size + late == k:
+                size = merge_late(size, heap_score, heap_seq, heap_ref, late, late_score, late_seq, late_ref)
+                late = 0
+        if size == k:
+            threshold = max(threshold, heap_score[0])
+    if late > 0:
+        size = merge_late(size, heap_score, heap_seq, heap_ref, late, late_score, late_seq, late_ref)
+    return size

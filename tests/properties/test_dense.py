@@ -4,12 +4,15 @@ import tempfile
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentir_ray.dense.search import DensePart, YoungRows, count_before, scores, top_k
+from agentir_ray.dense import codes, parts
+from agentir_ray.dense.parts import DensePart
+from agentir_ray.dense.search import Deeper, YoungRows, count_before, count_interval, scores, top_k
 from agentir_ray.dense.sidecar import DenseSidecar, build_sidecar
 from agentir_ray.dense.vectors import RecordVectors
 from agentir_ray.sections import encode_sections
@@ -102,15 +105,26 @@ class World:
 
 @given(seeds)
 def test_the_answers_are_the_oracle_s(random: Random) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        patch.multiple(codes, LEAST_ROWS=random.choice([1, 1, 1, 64, 4_096]), ROWS_A_DIMENSION=0),
+        patch.multiple(parts, SCORED_TO_READ=random.choice([0, 32, 10**9]), LEADERS_OF=random.choice([1, 16, 10**9])),
+    ):
         world = World(random, Path(folder))
         query = world.query()
         expected = ranked(world.visible, query)
-        k = random.choice([1, 2, 10, 100, 1_000])
+        k = random.choice([1, 2, 10, 100, 130, 1_000])
         least = random.choice([score for score, _, _ in expected]) if expected and random.random() < 0.3 else -np.inf
         top = top_k(world.parts, world.young, query, k, least)
         assert list(zip(top.score.tolist(), top.seq.tolist(), top.ref.tolist(), strict=True)) == [one for one in expected if one[0] >= least][:k]
         assert not top.left.any() and len(top.left) == len(world.parts)
+
+        deeper, got = Deeper(world.parts, world.young, query), []
+        for _ in range(4):
+            step = deeper.next(random.choice([1, 7, 150]))
+            got += list(zip(step.score.tolist(), step.seq.tolist(), step.ref.tolist(), strict=True))
+        assert got == expected[: len(got)]
+        assert len(deeper.next(len(expected)).score) == len(expected) - len(got)
 
         asked = random.choices(world.everything, k=20) if world.everything else []
         told = scores(world.parts, world.young, query, np.array([record.ref for record in asked], np.int64)).tolist()
@@ -118,4 +132,7 @@ def test_the_answers_are_the_oracle_s(random: Random) -> None:
 
         for score, seq, _ in random.choices(expected, k=5) if expected else []:
             for before_score, before_seq in ((score, seq), (score, seq + random.choice([-1, 1])), (float(np.nextafter(score, random.choice([-np.inf, np.inf]))), seq)):
-                assert count_before(world.parts, world.young, query, before_score, before_seq) == naive_count_before(world.visible, query, before_score, before_seq)
+                exact = naive_count_before(expected, before_score, before_seq)
+                assert count_before(world.parts, world.young, query, before_score, before_seq) == exact
+                fewest, most = count_interval(world.parts, world.young, query, before_score, before_seq)
+                assert fewest <= exact <= most
