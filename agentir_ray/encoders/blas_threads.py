@@ -1,4 +1,5 @@
-"""How many threads numpy's BLAS uses while a small model runs. Left to itself it shares every product among all cores, and where these have other work each product waits for the slowest.
+"""How many threads numpy's BLAS uses while a small model runs. Left to itself it shares every product among all cores, and where these have other work each product waits for the
+slowest.
 
 BLAS has one number for the whole process: the first call that begins sets it, the last one that ends puts it back. Calls that overlap have the number of the first.
 """

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 
 
 def bounds(text: str, offsets: Sequence[tuple[int, int]], window: int, overlap: int) -> list[tuple[int, int]]:
-    """The (begin, end) of each passage. `offsets` has those of each token, in order; `overlap` < `window` is how many tokens a passage shares with the one before, at least."""
+    """The (begin, end) of each passage. `offsets` has those of each token, in order; `overlap` < `window` is how many tokens a passage shares with the one before, up to twice as many."""
     found = []
-    first = 0
-    begin = 0
+    first = last = begin = 0
     while len(offsets) - first > window:
-        last = _at_word(text, offsets, first + window, first + max(1, window - overlap))
+        last = _at_word(text, offsets, first + window, max(first + window - overlap, last + 1))
         found.append((begin, offsets[last][0]))
-        first = max(first + 1, _at_word(text, offsets, last - overlap, first + 1)) if overlap else last
+        first = max(first + 1, _at_word(text, offsets, last - overlap, last - 2 * overlap)) if overlap else last
         begin = offsets[first][0]
     return [*found, (begin, len(text))]
 
@@ -28,7 +27,7 @@ def cut(text: str, offsets: Sequence[tuple[int, int]], window: int, overlap: int
 
 def _at_word(text: str, offsets: Sequence[tuple[int, int]], token: int, least: int) -> int:
     """The last token up to `token`, from `least` on, that begins a word; `token` itself where there is none."""
-    for candidate in range(token, least - 1, -1):
+    for candidate in range(token, max(least, 1) - 1, -1):
         begin = offsets[candidate][0]
         if text[begin].isspace() or text[begin - 1].isspace():
             return candidate

@@ -25,9 +25,9 @@ def quiet() -> Iterator[None]:
     from transformers.utils import logging
 
     drawn = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         if drawn:
-            logging.enable_progress_bar()
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

@@ -40,7 +40,7 @@ def test_passages_overlap_and_begin_at_words() -> None:
         "seven eight nine ten",
     ]
     pieces = cut_characters("alpha beta gamma delta", 12, 6)
-    assert pieces == ["alpha beta ", " beta gamma ", " gamma delta"]
+    assert pieces == ["alpha beta ", " beta gamma ", "gamma delta"]
 
 
 def test_without_spaces_it_is_cut_anywhere() -> None:
