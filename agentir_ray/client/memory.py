@@ -18,6 +18,7 @@ from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
 from agentir_ray.engine.prepare import check_encodable, check_name, check_namespace
 from agentir_ray.engine.reading import get_record
+from agentir_ray.engine.reembedding import reembed
 from agentir_ray.engine.request import Duration, Recency, check_bm25, check_width, expression_of, make_request, visibility_of, whole_number
 from agentir_ray.engine.searching import search
 from agentir_ray.engine.store import MAX_UNENCODED, MEMORY_BUDGET_BYTES, Durability, Store
@@ -326,6 +327,34 @@ class Memory:
         """Every record that is not deleted, in the order of the log. `salvage` reads around damage, with a warning for all that it skips."""
         self._store.check()
         return transfer.salvage_records(self._store.path, self.namespace, self._store.spiller) if salvage else transfer.export_records(self._store, self.namespace)
+
+    # Vectors.
+
+    def wait_encoded(self, timeout_s: float | None = None) -> bool:
+        """Wait until every record that is stored now has its vectors, or its encoder refused it (`stats` names those); False when that took longer.
+
+        With `background=False` this call does the work. Without encoders there is nothing to wait for. Raises EncoderMismatchError where the namespace's vectors were made by
+        another encoder, EncodingError or EncoderMissingError where the encoder does not work.
+        """
+        self._store.check()
+        self._store.writer  # noqa: B018 - raises ReadOnlyError
+        return self._store.encoding.wait(self.namespace, timeout_s)
+
+    def reembed(
+        self,
+        encoder: str | os.PathLike[str] | Encoder | None = None,
+        sparse_encoder: str | os.PathLike[str] | SparseEncoder | None = None,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        """Encode all records of this namespace anew, with these encoders (default: those that the store was opened with), while it is written to and searched.
+
+        The old vectors serve until the new ones are complete. A call that was interrupted goes on where it was. What an encoder refused is tried again. `progress` is told how much
+        was done of how much.
+        """
+        self._store.check()
+        present = self._store.encoders
+        dense, sparse = check_encoder(encoder) or present.dense, check_sparse_encoder(sparse_encoder) or present.sparse
+        reembed(self._store, self.namespace, EncodersInUse(dense, sparse, present.token_vectors), progress)
 
     # Looking after.
 

@@ -10,18 +10,24 @@ All of it runs under the namespace's `maintenance` lock; readers and writers are
 import logging
 import secrets
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from agentir_ray.analysis import ANALYZERS, DEFAULT_ANALYZER, Analyzer, get_analyzer
-from agentir_ray.engine.manifest import Manifest, SegmentEntry, manifest_of
-from agentir_ray.engine.namespace import Namespace, bodies, map_segments, replay
+from agentir_ray.engine.channel import Channel
+from agentir_ray.engine.manifest import ChannelEntry, Manifest, SegmentEntry, manifest_of
+from agentir_ray.engine.namespace import Namespace, bodies, channels_of, map_segments, replay
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Extent, Limits, at_once, choose_cuts, choose_merge, choose_rewrite, closed
 from agentir_ray.engine.recency import Recency
 from agentir_ray.engine.replaying import EntriesAhead
+from agentir_ray.engine.sidecars import SUFFIX as SIDECAR_SUFFIX
+from agentir_ray.engine.sidecars import Beside, Sidecars, due_for_folding, files_of
+from agentir_ray.engine.vectors import Vectors, prune, settled_seq
 from agentir_ray.errors import AgentIRError, ConflictError, DamagedError, StorageFullError, UnknownOutcomeError
 from agentir_ray.lexical.buffer import Buffer
 from agentir_ray.lexical.builder import Draft, build_sections
@@ -41,6 +47,7 @@ from agentir_ray.storage.protocol import NamespaceState, RecordLog
 from agentir_ray.temporal.partitions import PARTITION_WIDTH_US, partitions_of
 
 SUFFIX = ".segment"
+SUFFIXES = (SUFFIX, *SIDECAR_SUFFIX.values())
 logger = logging.getLogger("agentir_ray")
 
 
@@ -53,6 +60,7 @@ class Compactor:
     def __init__(
         self,
         log: RecordLog,
+        vectors: Vectors,
         cache: SegmentCache,
         discard: Callable[[Sequence[Path]], None],
         discard_spilled: Callable[[Sequence[str] | None], None],
@@ -60,6 +68,8 @@ class Compactor:
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
         self._log = log
+        self._vectors = vectors
+        self._sidecars = Sidecars(files)
         self._cache = cache
         self._discard = discard
         self._discard_spilled = discard_spilled
@@ -127,7 +137,7 @@ class Compactor:
     def _replace(
         self, namespace: Namespace, sources: Sequence[Segment | Buffer], draft: Draft, applied_seq: int, build: Callable[[Draft], dict[str, Array]] = build_sections
     ) -> None:
-        segments = self._write(namespace, draft, build)
+        segments = self._write(namespace, draft, build, [part for part in sources if isinstance(part, Segment)])
         if self._swap(namespace, sources, segments, applied_seq):
             for part in sources:
                 if isinstance(part, Segment):
@@ -147,8 +157,73 @@ class Compactor:
             cold.touch()
             return self._swap(namespace, [segment], [cold], namespace.applied_seq, exchange=True)
 
-    def _swap(self, namespace: Namespace, sources: Sequence[Segment | Buffer], segments: list[Segment], applied_seq: int, exchange: bool = False) -> bool:
+    # What channels have beside segments.
+
+    def begin_channels(self, namespace: Namespace, channels: Sequence[Channel]) -> bool:
+        """From now on the namespace has these channels, too; before anything is encoded for them it is known whose vectors they have. False when it is to be loaded anew first."""
+        with namespace.maintenance:
+            return not namespace.damaged and self._swap(
+                namespace, [], [], namespace.applied_seq, channels={**namespace.channels, **{channel.name: channel for channel in channels}}
+            )
+
+    def fold(self, namespace: Namespace, many: int) -> None:
+        """Put what is young into sidecars, of segments that the encoder has passed or of which there are many."""
+        with namespace.maintenance:
+            due = [(segment, channel) for channel in namespace.channels.values() for segment in due_for_folding(channel, namespace.index.segments, many)]
+            self._build_beside(namespace, due)
+
+    def mend(self, namespace: Namespace) -> None:
+        """Build again the sidecars that could not be opened."""
+        with namespace.maintenance:
+            broken, namespace.broken = namespace.broken, []
+            self._build_beside(namespace, [(segment, namespace.channels[name]) for segment, name in broken if segment in namespace.index.segments])
+
+    def exchange_channels(self, namespace: Namespace, channels: Mapping[str, Channel]) -> bool:
+        """Give channels other encoders, whose vectors the ledger has of all that is in segments: all sidecars in one swap. False when the namespace is to be loaded anew first.
+
+        The caller holds the namespace's maintenance lock.
+        """
+        pairs = [(segment, channel) for segment in namespace.index.segments for channel in channels.values()]
+        return self._build_beside(namespace, pairs, {**namespace.channels, **channels})
+
+    def _build_beside(self, namespace: Namespace, pairs: Sequence[tuple[Segment, Channel]], channels: Mapping[str, Channel] | None = None) -> bool:
+        if namespace.damaged or not (pairs or channels):
+            return False
+        beside: dict[Segment, dict[str, Any]] = {}
+        built: list[Path] = []
+        try:
+            for segment, channel in pairs:
+                mine = beside.setdefault(segment, dict(segment.sidecars))
+                mine.pop(channel.name, None)
+                sidecar = self._sidecar(namespace, channel, segment, [segment])
+                if sidecar is not None:
+                    mine[channel.name] = sidecar
+                    built.append(sidecar.path)
+        except BaseException:
+            self._discard(built)
+            raise
+        return self._swap(namespace, [], [], namespace.applied_seq, beside=beside, channels=channels)
+
+    def _sidecar(self, namespace: Namespace, channel: Channel, segment: Segment, sources: Sequence[Segment]) -> Any:
+        def lost(seq: int) -> None:
+            logger.warning("namespace %s: the vectors of channel %s from entry %d on are lost, and made again", namespace.name, channel.name, seq)
+            self._vectors.rewind(namespace.number, channel, seq - 1)
+
+        return self._sidecars.build(channel, segment, sources, self._vectors.values(namespace.number), lost)
+
+    def _swap(
+        self,
+        namespace: Namespace,
+        sources: Sequence[Segment | Buffer],
+        segments: list[Segment],
+        applied_seq: int,
+        exchange: bool = False,
+        beside: Beside = MappingProxyType({}),
+        channels: Mapping[str, Channel] | None = None,
+    ) -> bool:
         """Swap the manifest and then the parts; with `exchange` a segment for itself over other bytes. False, the namespace marked damaged, when another manifest came first.
+
+        `beside` are the sidecars that segments which stay are to have, `channels` those of the namespace, if they change.
 
         An interrupt on the way, or a manifest that is newer than ours because an earlier interrupt kept its success from us, leaves the namespace marked damaged.
         """
@@ -158,13 +233,17 @@ class Compactor:
                 if not exchange:
                     index.carry_over(sources, *segments)  # what happened meanwhile and belongs together is saved together
                 kept = index.without(sources) + segments
-                entries = tuple(SegmentEntry(part.path.name, part.overlay.since_written(), part.spilled) for part in kept)
-            manifest = Manifest(namespace.analyzer.name, applied_seq, entries, namespace.partition_width_us)
+                named = [{name: sidecar.path.name for name, sidecar in beside.get(part, part.sidecars).items()} for part in kept]
+                entries = tuple(SegmentEntry(part.path.name, part.overlay.since_written(), part.spilled, files) for part, files in zip(kept, named, strict=True))
+            wanted = namespace.channels if channels is None else channels
+            told = {name: ChannelEntry(channel.encoder, settled_seq(channel, kept, beside)) for name, channel in wanted.items()}
+            manifest = Manifest(namespace.analyzer.name, applied_seq, entries, namespace.partition_width_us, told)
             generation = self._log.swap_manifest(namespace.number, namespace.epoch, namespace.generation, manifest.encode())
         except AgentIRError as error:
             # After an unknown outcome the manifest may name the files; if it does not, the next load removes them.
             if not isinstance(error, UnknownOutcomeError):
-                self._discard([segment.path for segment in segments])
+                self._discard([segment.path for segment in segments] if exchange else [path for segment in segments for path in files_of(segment)])
+                self._discard(_new_files(beside))
             if isinstance(error, ConflictError):
                 namespace.damaged = True
                 logger.warning("namespace %s: %s; loading it anew", namespace.name, error)
@@ -181,16 +260,21 @@ class Compactor:
                     index.exchange(*sources, *segments)  # type: ignore[arg-type]
                 else:
                     index.install(sources, *segments)
+                replaced = [sidecar.path for segment, new in beside.items() for name, sidecar in segment.sidecars.items() if new.get(name) is not sidecar]
+                for segment, new in beside.items():
+                    segment.sidecars = new
+                namespace.channels = wanted
         except BaseException:
             namespace.damaged = True
             raise
-        self._discard([part.path for part in sources if isinstance(part, Segment)])
+        self._discard([path for part in sources if isinstance(part, Segment) for path in ([part.path] if exchange else files_of(part))] + replaced)
+        prune(namespace)
         return True
 
     def _new_path(self, namespace: Namespace) -> Path:
         return namespace.folder / f"{namespace.generation + 1}-{secrets.token_hex(4)}{SUFFIX}"  # the random part: no attempt ever overwrites another's file
 
-    def _write(self, namespace: Namespace, draft: Draft, build: Callable[[Draft], dict[str, Array]]) -> list[Segment]:
+    def _write(self, namespace: Namespace, draft: Draft, build: Callable[[Draft], dict[str, Array]], sources: Sequence[Segment]) -> list[Segment]:
         """The draft as files: one, none if it is empty, or several where it is large enough to be cut."""
         timestamp = draft.columns["timestamp"]
         if not len(timestamp):
@@ -205,8 +289,12 @@ class Compactor:
                 write_file(str(path), encode_sections(build(piece)), self._files)
                 segments.append(Segment(path, self._cache, decode_id))
                 segments[-1].touch()
+                for channel in namespace.channels.values():
+                    sidecar = self._sidecar(namespace, channel, segments[-1], sources)
+                    if sidecar is not None:
+                        segments[-1].sidecars = {**segments[-1].sidecars, channel.name: sidecar}
         except BaseException:
-            self._discard([segment.path for segment in segments])
+            self._discard([path for segment in segments for path in files_of(segment)])
             raise
         return segments
 
@@ -217,9 +305,9 @@ class Compactor:
         """
         try:
             manifest = manifest_of(state, DEFAULT_ANALYZER)
-            present, width_us = manifest.analyzer, manifest.partition_width_us
+            present, width_us, channels = manifest.analyzer, manifest.partition_width_us, channels_of(manifest)
         except DamagedError as error:
-            present, width_us = self._analyzer_of(folder) or DEFAULT_ANALYZER, PARTITION_WIDTH_US
+            present, width_us, channels = self._analyzer_of(folder) or DEFAULT_ANALYZER, PARTITION_WIDTH_US, self._vectors.found_channels(state.number)
             logger.warning("%s; rebuilding namespace %s from the log with the analyzer %s", error, state.name, analyzer or present)
             rebuild = True
         wanted = analyzer or present
@@ -228,21 +316,35 @@ class Compactor:
                 self.clean(folder, state)
                 namespace = map_segments(self._log, state, folder, self._cache, DEFAULT_ANALYZER)
                 self._replay(namespace)
+                self._vectors.restore(namespace)
+                if namespace.broken:
+                    self._attempt_to_mend(namespace)
                 return namespace
             except DamagedError as error:
                 logger.warning("%s; rebuilding namespace %s from the log", error, state.name)
                 now = self._log.state(state.name)  # the replay may have sealed
                 state = state if now is None else now
-        return self._rebuild(state, folder, get_analyzer(wanted), width_us)
+        return self._rebuild(state, folder, get_analyzer(wanted), width_us, channels)
 
-    def _rebuild(self, state: NamespaceState, folder: Path, analyzer: Analyzer, width_us: int) -> Namespace:
-        """Begins with a manifest that names nothing; who is interrupted then goes on at the next load."""
+    def _attempt_to_mend(self, namespace: Namespace) -> None:
+        try:
+            self.mend(namespace)
+        except StorageFullError as error:
+            logger.warning("namespace %s: its sidecars could not be built again: %s", namespace.name, error)
+
+    def _rebuild(self, state: NamespaceState, folder: Path, analyzer: Analyzer, width_us: int, channels: dict[str, Channel]) -> Namespace:
+        """Begins with a manifest that names no file; who is interrupted then goes on at the next load. Vectors come from the ledger."""
         deque(self._log.read(state.number), maxlen=0)  # the old segments are all that is left of some records if the log is damaged too: then nothing is touched
-        namespace = Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index([], 0), 0, Recency(width_us))
-        namespace.generation = self._log.swap_manifest(state.number, state.epoch, state.generation, Manifest(analyzer.name, partition_width_us=width_us).encode())
-        self._discard(list(folder.glob(f"*{SUFFIX}")))
+        namespace = Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, Index([], 0), 0, Recency(width_us), channels=channels)
+        for channel in channels.values():
+            channel.encoded_seq = 0  # of what sidecars hold
+        told = {name: ChannelEntry(channel.encoder, 0) for name, channel in channels.items()}
+        empty = Manifest(analyzer.name, partition_width_us=width_us, channels=told)
+        namespace.generation = self._log.swap_manifest(state.number, state.epoch, state.generation, empty.encode())
+        self._discard([path for suffix in SUFFIXES for path in folder.glob(f"*{suffix}")])
         self._discard_spilled(None)
         self._replay(namespace)
+        self._vectors.restore(namespace)
         return namespace
 
     def _replay(self, namespace: Namespace) -> None:
@@ -305,8 +407,14 @@ class Compactor:
         if not folder.is_dir():
             return
         clean_temporary(str(folder), self._files)
-        named = {entry.file for entry in manifest_of(state, DEFAULT_ANALYZER).segments}
-        self._discard([path for path in folder.glob(f"*{SUFFIX}") if path.name not in named])
+        entries = manifest_of(state, DEFAULT_ANALYZER).segments
+        named = {entry.file for entry in entries}.union(*(entry.sidecars.values() for entry in entries))
+        self._discard([path for suffix in SUFFIXES for path in folder.glob(f"*{suffix}") if path.name not in named])
+
+
+def _new_files(beside: Beside) -> list[Path]:
+    """The files of sidecars that segments were to have and do not have yet."""
+    return [sidecar.path for segment, new in beside.items() for name, sidecar in new.items() if segment.sidecars.get(name) is not sidecar]
 
 
 def has_damaged_segment(namespace: Namespace) -> bool:

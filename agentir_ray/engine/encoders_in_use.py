@@ -8,7 +8,7 @@ from inspect import getattr_static
 from typing import Any
 
 from agentir_ray.encoders.protocol import Encoder, SparseEncoder, identity
-from agentir_ray.engine.channel import DENSE, SPARSE, TOKENS
+from agentir_ray.engine.channel import CHANNELS, DENSE, SPARSE, TOKENS
 from agentir_ray.errors import EncoderMismatchError, EncoderMissingError, InvalidInputError
 
 OPTION = {DENSE: "encoder", SPARSE: "sparse_encoder", TOKENS: "encoder"}
@@ -66,9 +66,18 @@ class EncodersInUse:
         """The encoder of a channel, or None."""
         return {DENSE: self.dense, SPARSE: self.sparse, TOKENS: self.dense if self.token_vectors else None}[channel]
 
+    def names(self) -> list[str]:
+        """The channels that there is an encoder for."""
+        return [channel for channel in CHANNELS if self.of(channel) is not None]
+
     def wanted(self) -> dict[str, str]:
         """The identities of the encoders by channel, as far as there are any."""
-        return {channel: identity(encoder) for channel in (DENSE, SPARSE, TOKENS) if (encoder := self.of(channel)) is not None}
+        return {channel: identity(self.of(channel)) for channel in self.names()}
+
+    def take_over(self, others: "EncodersInUse") -> None:
+        """From now on these, as far as there are any, are in use."""
+        self.dense, self.sparse = others.dense or self.dense, others.sparse or self.sparse
+        self.token_vectors = others.token_vectors or self.token_vectors
 
     def for_identity(self, channel: str, encoder: str) -> Any:
         """The encoder of a channel whose vectors `encoder` (an identity) made. Raises EncoderMissingError, EncoderMismatchError."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from agentir_ray.analysis import DEFAULT_ANALYZER
 from agentir_ray.engine.manifest import manifest_of
 from agentir_ray.engine.namespace import Namespace
+from agentir_ray.engine.sidecars import open_sidecar
 from agentir_ray.engine.store import DATABASE, Store
 from agentir_ray.engine.temperature import temperature_of
 from agentir_ray.engine.temperature_policy import Temperature
@@ -23,6 +24,7 @@ from agentir_ray.storage.sqlite_reader import CHUNK_ROWS
 from agentir_ray.types import Problem, to_datetime
 
 SAVE = "save what can be read with `agentir export --salvage`, or restore a backup"
+ENCODE = "nothing but vectors is lost: close the store and remove this file with its -wal and -shm; what no sidecar holds is encoded again (`agentir encode`)"
 ATTEMPTS = 5  # at comparing a namespace that is being written to with its log
 
 
@@ -30,11 +32,13 @@ def verify(store: Store) -> list[Problem]:
     """Check every row of the log, every byte of every segment of every namespace, and that each index holds what its log does; empty when sound."""
     database = str(store.path / DATABASE)
     problems = [Problem(database, what, SAVE) for what in store.log.verify()]
+    vectors = [Problem(str(store.vectors.path), what, ENCODE) for what in store.vectors.verify()]
     try:
         names = store.log.namespaces()
     except AgentIRError as error:
-        return [*problems, Problem(database, str(error), "restore a backup, or `agentir export --salvage`")]
+        return [*problems, *vectors, Problem(database, str(error), "restore a backup, or `agentir export --salvage`")]
     sound = not problems
+    problems += vectors
     for name in names:
         try:
             state = store.log.state(name)
@@ -58,6 +62,9 @@ def _damaged_segments(store: Store, state: NamespaceState) -> list[Problem]:
         try:
             segment = Segment(path, store.cache, decode_id)
             segment.verify()
+            for channel, file in entry.sidecars.items():
+                path = store.folder(state.number) / file
+                open_sidecar(channel, path, segment).verify()
             if entry.spilled:
                 store.spiller.check(entry.spilled, segment)
         except SpilledError as error:
@@ -65,7 +72,7 @@ def _damaged_segments(store: Store, state: NamespaceState) -> list[Problem]:
         except AgentIRError as error:
             now = store.log.state(state.name)
             if now is not None and now.generation == state.generation:  # else it was merged away while we looked
-                problems.append(Problem(str(path), str(error), "open the store for writing: the segment is rebuilt from the log"))
+                problems.append(Problem(str(path), str(error), "open the store for writing: it is built again, from the log or from the kept vectors"))
     return problems
 
 
@@ -125,6 +132,7 @@ def namespace_stats(store: Store, namespace: Namespace) -> Mapping[str, Any]:
             "memory_bytes": namespace.memory_bytes(),
             "temperature": _temperatures(index.segments),
         }
+    told["channels"] = _channels(store, namespace)
     return told | _partitions(namespace, store.clock.now_us())  # which takes a snapshot
 
 
@@ -136,6 +144,35 @@ def _partitions(namespace: Namespace, now_us: int) -> dict[str, Any]:
     decision = recency.decide(partitions.total, 0.05)
     newest = f"the {decision.partitions} newest hold 95% of the answers" if decision.supported else f"not known: {decision.reason}"
     return {"partitions": len(partitions.buckets), "partition_width": str(timedelta(microseconds=recency.width_us)), "recency": newest}
+
+
+def _channels(store: Store, namespace: Namespace) -> dict[str, Any]:
+    """What each neural channel has: how many of the versions of records have vectors, how far its encoder is behind the log, and what it refused."""
+    found: dict[str, Any] = {}
+    index, now_us = namespace.index, store.clock.now_us()
+    with index.lock:
+        last_seq, seqs = index.seq, [part.column("seq") for part in index.parts]
+    total = sum(map(len, seqs))
+    for name, channel in namespace.channels.items():
+        cursor = channel.encoded_seq
+        following = next(iter(store.log.read(namespace.number, cursor, 1)), None) if cursor < last_seq else None
+        sidecars = [segment.sidecars[name] for segment in index.segments if name in segment.sidecars]
+        in_use = store.encoders.wanted().get(name)
+        found[name] = {
+            "encoder": channel.encoder,
+            "encoder_in_use": in_use,
+            "encoded_records": sum(int((seq <= cursor).sum()) for seq in seqs) - channel.failed,
+            "records": total,
+            "lag_entries": last_seq - cursor,
+            "lag_seconds": 0.0 if following is None else max(0, now_us - following.created_at_us) / 1e6,
+            "young_records": 0 if channel.young is None else len(channel.young),
+            "sidecar_bytes": sum(sidecar.bytes for sidecar in sidecars),
+            "refused": channel.failed,
+            "refused_entries": {str(seq): reason for seq, reason in channel.failures.items()},
+            "trouble": None if store.read_only else store.encoding.trouble(name),
+            "texts_per_second": 0.0 if store.read_only else store.encoding.rate(name),
+        }
+    return found
 
 
 def _temperatures(segments: Sequence[Segment]) -> Mapping[str, Any]:

@@ -19,6 +19,7 @@ from agentir_ray.engine.compaction import Compactor, has_damaged_segment, has_er
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.policy import Limits
 from agentir_ray.engine.temperature import Thermostat
+from agentir_ray.engine.vectors import Vectors
 from agentir_ray.errors import AgentIRError, DamagedError, NotFoundError
 from agentir_ray.storage.sqlite_log import SqliteLog
 
@@ -42,6 +43,7 @@ class Maintenance:
     def __init__(
         self,
         log: SqliteLog,
+        vectors: Vectors,
         compactor: Compactor,
         acquire: Callable[[str], Namespace],
         release: Callable[[Namespace], None],
@@ -53,6 +55,7 @@ class Maintenance:
         """`release` is called once for every request, when the namespace is not needed any more. `files_are_gone` tells whether all replaced files
         were unlinked. `background=False`: `request` does the work in the caller's thread."""
         self._log = log
+        self._vectors = vectors
         self._compactor = compactor
         self._acquire = acquire
         self._release = release
@@ -254,8 +257,11 @@ class Maintenance:
         while not self._stopping and self._compactor.merge(namespace):
             pass
         seq = namespace.index.seq
-        if has_erased(namespace):
+        erased = has_erased(namespace)
+        if erased:
             self._compactor.purge(namespace)
+        if erased or self.owes(namespace.name):
+            self._vectors.erase(namespace.number, partial(self._log.erased, namespace.number))
         if namespace.recency.unsaved:
             self._log.save_prior(namespace.number, namespace.epoch, namespace.recency.encode())
         if namespace.damaged:
@@ -281,7 +287,7 @@ class Maintenance:
         clean, self._clean_until = self._clean_until, {}
         done = False
         try:
-            done = self._log.purge()
+            done = self._vectors.purge() and self._log.purge()
         finally:
             with self._condition:
                 if done:

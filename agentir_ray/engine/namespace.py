@@ -13,10 +13,11 @@ from pathlib import Path
 
 from agentir_ray.analysis import Analyzer, get_analyzer
 from agentir_ray.engine.channel import Channel
-from agentir_ray.engine.manifest import manifest_of
+from agentir_ray.engine.manifest import Manifest, manifest_of
 from agentir_ray.engine.partitions import PartitionTable
 from agentir_ray.engine.prepare import Prepared, index_document
 from agentir_ray.engine.recency import Recency
+from agentir_ray.engine.sidecars import attach
 from agentir_ray.errors import DamagedError
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Array, Index, Located, Snapshot
@@ -60,6 +61,7 @@ class Namespace:
     updating: threading.Lock = field(default_factory=threading.Lock)
     crowded: threading.Lock = field(default_factory=threading.Lock)
     channels: Mapping[str, Channel] = field(default_factory=dict)  # neural ones that have, or are to have, vectors, by name; replaced whole
+    broken: list[tuple[Segment, str]] = field(default_factory=list)  # sidecars, by channel, that are named and could not be opened
     sealing_seq: int = 0  # the last entry in index.sealing
     damaged: bool = False
     due: bool = False  # maintenance was asked to look after it, and has not begun
@@ -121,9 +123,18 @@ class Namespace:
         """Entries that a restart would have to replay."""
         return self.index.seq - self.applied_seq
 
+    @property
+    def files(self) -> int:
+        """How many it has open."""
+        return sum(1 + len(segment.sidecars) for segment in self.index.segments)
+
     def memory_bytes(self) -> int:
         """What the process would have again if this were evicted; the files' pages are the kernel's."""
-        return 4_096 + self.index.memory_bytes() + sum(channel.memory_bytes() for channel in self.channels.values())
+        return 4_096 + self.index.memory_bytes() + self._beside_bytes()
+
+    def _beside_bytes(self) -> int:
+        sidecars: int = sum(sidecar.memory_bytes() for segment in self.index.segments for sidecar in segment.sidecars.values())
+        return sidecars + sum(channel.memory_bytes() for channel in self.channels.values())
 
 
 def replay(index: Index, entries: Iterable[Entry], analyzer: Analyzer) -> Iterator[int]:
@@ -150,11 +161,18 @@ def bodies(log: ReadableLog, number: int) -> Callable[[int], bytes | None]:
     return body_of
 
 
+def channels_of(manifest: Manifest) -> dict[str, Channel]:
+    """As the manifest has them; what was encoded since, the ledger knows."""
+    return {name: Channel(name, entry.encoder, entry.settled_seq) for name, entry in manifest.channels.items()}
+
+
 def map_segments(log: ReadableLog, state: NamespaceState, folder: Path, cache: SegmentCache, default_analyzer: str) -> Namespace:
     """The namespace as its manifest has it, which is up to `applied_seq`. Raises DamagedError when the manifest or a segment is damaged."""
     manifest = manifest_of(state, default_analyzer)
     analyzer = get_analyzer(manifest.analyzer)
-    segments = []
+    channels = channels_of(manifest)
+    segments: list[Segment] = []
+    broken: list[tuple[Segment, str]] = []
     for entry in manifest.segments:
         segment = Segment(folder / entry.file, cache, decode_id, entry.spilled, bodies(log, state.number))
         if segment.cold != bool(entry.spilled):
@@ -162,9 +180,13 @@ def map_segments(log: ReadableLog, state: NamespaceState, folder: Path, cache: S
         if segment.fingerprint != analyzer.fingerprint:
             raise StaleSegmentError(f"{segment.path} was written by another version of the analyzer {analyzer.name}")
         segment.replay(entry.changes)
+        broken += [(segment, name) for name in attach(segment, entry.sidecars, channels)]
         segments.append(segment)
     index = Index(segments, manifest.applied_seq)
-    return Namespace(state.name, state.number, state.epoch, state.generation, folder, analyzer, index, manifest.applied_seq, Recency(manifest.partition_width_us))
+    recency = Recency(manifest.partition_width_us)
+    return Namespace(
+        state.name, state.number, state.epoch, state.generation, folder, analyzer, index, manifest.applied_seq, recency, channels=channels, broken=broken
+    )  # fmt: skip
 
 
 def replay_log(log: ReadableLog, namespace: Namespace) -> None:

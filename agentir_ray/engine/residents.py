@@ -170,7 +170,7 @@ class Residents:
             return
         self.memory_bytes -= namespace.accounted_bytes
         self.files -= namespace.accounted_files
-        namespace.accounted_bytes, namespace.accounted_files = namespace.memory_bytes(), len(namespace.index.segments)
+        namespace.accounted_bytes, namespace.accounted_files = namespace.memory_bytes(), namespace.files
         self.memory_bytes += namespace.accounted_bytes
         self.files += namespace.accounted_files
 

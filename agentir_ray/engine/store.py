@@ -23,6 +23,7 @@ from agentir_ray.analysis import DEFAULT_ANALYZER
 from agentir_ray.clock import Clock
 from agentir_ray.engine.compaction import Compactor, has_damaged_segment, has_erased
 from agentir_ray.engine.encoders_in_use import EncodersInUse
+from agentir_ray.engine.encoding import WriteBehind
 from agentir_ray.engine.learned import Learned, read_prior
 from agentir_ray.engine.maintenance import Maintenance
 from agentir_ray.engine.manifest import Manifest, manifest_of
@@ -30,8 +31,10 @@ from agentir_ray.engine.namespace import Namespace, WriteBatch, load
 from agentir_ray.engine.observing import Observer
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
 from agentir_ray.engine.residents import Residents, default_max_files
+from agentir_ray.engine.sidecars import remove_damaged
 from agentir_ray.engine.spilling import Spiller
 from agentir_ray.engine.temperature import Thermostat
+from agentir_ray.engine.vectors import Vectors
 from agentir_ray.errors import AgentIRError, ConflictError, DamagedError, InvalidInputError, NotFoundError, ReadOnlyError, StorageFullError, StoreClosedError
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.segment import Segment
@@ -123,6 +126,7 @@ class Store:
                 self.log = SqliteReader(path / DATABASE, vfs=vfs)
             except DamagedError as error:  # what the segments hold can still be saved
                 self.log = UnreadableLog(error)
+            self.vectors = Vectors(path, read_only=True, wanted=False, vfs=vfs)
             self.spiller = Spiller(path, target, clock, True, set)
             self._thermostat = self._make_thermostat(None)
             self.spiller.on_loaded = self._temper
@@ -136,10 +140,13 @@ class Store:
             try:
                 self.log = self._writer
                 self.spiller = Spiller(path, target, clock, False, self._named_objects, files)
-                self.compactor = Compactor(self._writer, self.cache, self._discard, self.spiller.discard, files, limits)
+                self.vectors = Vectors(path, read_only=False, wanted=bool(self.encoders.names()), durability="power" if durability == "full" else "process", vfs=vfs, files=files)
+                crashed |= self.vectors.left_wal
+                self.compactor = Compactor(self._writer, self.vectors, self.cache, self._discard, self.spiller.discard, files, limits)
                 self._thermostat = self._make_thermostat(self.compactor)
                 self._committer = GroupCommitter(self._writer, self._apply, self._missed)
-                self.maintenance = Maintenance(self._writer, self.compactor, self.acquire, self.release, self._files_are_gone, background, limits, self._thermostat)
+                self.encoding = WriteBehind(self._writer, self.vectors, self.encoders, self.compactor, self.namespace, clock, background, max_unencoded)
+                self.maintenance = Maintenance(self._writer, self.vectors, self.compactor, self.acquire, self.release, self._files_are_gone, background, limits, self._thermostat)
                 if background:
                     self.spiller.on_loaded = lambda: self.maintenance.request(None)
                 self._clean()
@@ -182,9 +189,9 @@ class Store:
 
     def _clean(self) -> None:
         """Remove the folders of namespaces that were dropped just before a crash."""
-        segments = self.path / SEGMENTS
+        segments, known = self.path / SEGMENTS, self._writer.numbers()
+        self.vectors.clean(known)
         if segments.is_dir():
-            known = self._writer.numbers()
             for folder in segments.iterdir():
                 if folder.name.isdecimal() and int(folder.name) not in known:
                     self._remove_folder(folder)
@@ -215,9 +222,11 @@ class Store:
         if self.read_only:
             self._residents.clear()
             self.spiller.close()
+            self.vectors.close()
             self.log.close()
         elif self._store_lock.held:
             self.spiller.hasten()
+            self.encoding.stop()
             if self.observer is not None:
                 self.observer.stop()
                 self._learned.save_all()
@@ -225,6 +234,7 @@ class Store:
             self._residents.clear()
             self.spiller.close()
             try:
+                self.vectors.close()
                 self._writer.close()
             finally:
                 self._store_lock.release()
@@ -293,6 +303,7 @@ class Store:
         rebuild = before is not None and before.damaged and has_damaged_segment(before)
         namespace = self.compactor.open(state, self.folder(state.number), analyzer, rebuild)
         self._learned.recall(namespace)
+        self.encoding.request(name)
         return namespace
 
     def repartition(self, namespace: Namespace, width_us: int) -> None:
@@ -312,6 +323,7 @@ class Store:
             try:
                 namespace = load(self.log, state, self.folder(state.number), self.cache, DEFAULT_ANALYZER)
                 namespace.checked_ns = self.clock.monotonic_ns()
+                self.vectors.restore(namespace)
                 read_prior(self.log, namespace)
                 return namespace
             except DamagedError:
@@ -330,6 +342,7 @@ class Store:
         state = self.log.state(namespace.name)
         if state is None or (state.number, state.generation) != (namespace.number, namespace.generation):
             return False
+        self.vectors.refresh(namespace)
         namespace.catch_up(self.log)
         read_prior(self.log, namespace)
         return True
@@ -338,7 +351,12 @@ class Store:
         """Somebody met damage. If it lies in a segment, the next use of the namespace rebuilds it; raises the error where that cannot be."""
         if namespace.damaged:
             return
-        if self.read_only or not has_damaged_segment(namespace):
+        if self.read_only:
+            raise error
+        if remove_damaged(namespace.index.segments, self._discard):
+            namespace.damaged = True
+            return
+        if not has_damaged_segment(namespace):
             raise error
         logger.warning("%s; rebuilding namespace %s from the log", error, namespace.name)
         namespace.damaged = True
@@ -379,6 +397,8 @@ class Store:
             self.maintenance.request(None)
         elif self._writer.wal_pages < self._limits.checkpoint_pages:
             self._checkpoint_at = self._limits.checkpoint_pages
+        self.encoding.request(namespace.name)
+        self.encoding.make_room(namespace)
         if len(batch.entries) != 1 or batch.entries[0].kind is not EntryKind.ADD or namespace.index.seq % RECOUNT_EVERY == 0:
             self._residents.recount(namespace)
         return result
@@ -429,6 +449,7 @@ class Store:
             self._remove_folder(self.folder(state.number))
             self.spiller.discard(None)
             self.maintenance.dropped(name)
+            self.vectors.drop(state.number)
             self._learned.forget(state.number)
         self.maintenance.request(None, purge=True)
         return True

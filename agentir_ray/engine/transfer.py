@@ -15,6 +15,7 @@ from agentir_ray.engine.manifest import Manifest, SegmentEntry, decode_manifest,
 from agentir_ray.engine.policy import DEFAULT_LIMITS
 from agentir_ray.engine.spilling import Spiller
 from agentir_ray.engine.store import DATABASE, SEGMENTS, Store
+from agentir_ray.engine.vectors import LEDGER
 from agentir_ray.errors import DamagedError, InvalidInputError, NotFoundError, SpilledError
 from agentir_ray.lexical.cache import SegmentCache
 from agentir_ray.lexical.index import Index
@@ -23,6 +24,7 @@ from agentir_ray.storage.codec import decode_body, decode_id
 from agentir_ray.storage.files import make_folder, publish, refused, write_file
 from agentir_ray.storage.protocol import Entry, EntryKind
 from agentir_ray.storage.sqlite_reader import CHUNK_ROWS, SqliteReader
+from agentir_ray.storage.vector_ledger import VectorLedger
 from agentir_ray.types import NEVER_US, Record
 
 COPY_BYTES = 2**20
@@ -214,10 +216,12 @@ def backup(store: Store, target: Path) -> None:
         make_folder(str(target.absolute().parent))
         copy = Path(mkdtemp(prefix=f"{target.name}.", suffix=".partial", dir=target.absolute().parent))
         with store.keep_files():
+            store.vectors.backup(copy)  # before the log, so that it holds nothing of entries that the log lacks
             writer.backup(str(copy / DATABASE))
             with closing(SqliteReader(copy / DATABASE)) as log:
                 for name in log.namespaces():
                     _copy_segments(store, log, name, copy / SEGMENTS)
+                _erase_vectors(log, copy)
         publish(str(copy), str(target.absolute()))
     except BaseException as error:
         if copy is not None:
@@ -225,6 +229,16 @@ def backup(store: Store, target: Path) -> None:
         if isinstance(error, OSError):
             raise refused(str(target), error) from error
         raise
+
+
+def _erase_vectors(log: SqliteReader, copy: Path) -> None:
+    """Of what was erased between the copy of the ledger and that of the log."""
+    if not (copy / LEDGER).exists():
+        return
+    with closing(VectorLedger(copy / LEDGER)) as ledger:
+        for number in ledger.numbers():
+            ledger.erase(number, log.erased(number, ledger.seqs(number)))
+        ledger.purge()
 
 
 def _copy_segments(store: Store, log: SqliteReader, name: str, target: Path) -> None:
@@ -237,7 +251,7 @@ def _copy_segments(store: Store, log: SqliteReader, name: str, target: Path) -> 
         if any(entry.spilled for entry in segments):
             logger.info("segments of namespace %s were spilled; it is rebuilt when the copy is opened", name)
             return
-        files = [entry.file for entry in segments]
+        files = [file for entry in segments for file in (entry.file, *entry.sidecars.values())]
     except DamagedError as error:
         logger.warning("%s", error)
         files = [path.name for path in source.glob("*.segment")]  # they tell the rebuild which analyzer it was

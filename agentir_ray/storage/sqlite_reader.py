@@ -47,6 +47,12 @@ class SqliteReader(ConnectionPool, ReadableLog):
         with translated(self.path), self._reading() as connection:
             return {number for (number,) in fetch(connection, "SELECT number FROM namespaces")}
 
+    def lengths(self) -> list[tuple[str, int, int]]:
+        """(name, number, last sequence number) of all namespaces."""
+        with translated(self.path), self._reading() as connection:
+            rows = fetch(connection, "SELECT name, number, next_seq - 1 FROM namespaces ORDER BY number")
+        return [(name.decode(errors="replace"), number, seq) for name, number, seq in rows]
+
     def state(self, name: str) -> NamespaceState | None:
         with translated(self.path), self._reading() as connection:
             rows = fetch(connection, f"SELECT {STATE_COLUMNS} FROM namespaces WHERE name = ?", (name.encode(),))

@@ -70,10 +70,10 @@ _JOINED = f"SELECT {_COLUMNS} FROM records r JOIN texts t ON t.id = r.text JOIN 
 
 
 class Encoded(NamedTuple):
-    """What one encoder made of some texts, by digest, and up to which entry it has now seen a namespace's log (None: the cursor stays)."""
+    """What one encoder made of some texts, by digest, and (from, to): it has now seen a namespace's log up to entry `to`, if it had seen it up to `from` (None: the cursor stays)."""
 
     vectors: Mapping[Digest, bytes]
-    cursor: int | None = None
+    seen: tuple[int, int] | None = None
 
 
 class VectorReader(ConnectionPool):
@@ -102,16 +102,14 @@ class VectorReader(ConnectionPool):
             found |= {digest: data for digest, data, crc in rows if crc_of(digest, data) == crc}
         return found
 
-    def get(self, number: int, identity: str, seqs: Sequence[int]) -> dict[int, bytes]:
-        """The values of the texts of some records, by sequence number; those without one are left out. For queries: checksums are `held`'s and `verify`'s to test."""
+    def get(self, number: int, identity: str, seqs: Sequence[int], check: bool = False) -> dict[int, bytes]:
+        """The values of the texts of some records, by sequence number; those without one are left out, and with `check` those that are damaged (a query has no time for that)."""
         found: dict[int, bytes] = {}
         for start in range(0, len(seqs), CHUNK_ROWS):
             keys = [key_of(number, int(seq)) for seq in seqs[start : start + CHUNK_ROWS]]
-            query = f"SELECT r.key, v.data FROM records r JOIN vectors v ON v.key = (?1 << {TEXT_BITS} | r.text) WHERE r.key IN ({','.join(f'?{2 + i}' for i in range(len(keys)))})"
-            found |= {
-                seq_of(key): data
-                for key, data in self._rows(identity, lambda connection, encoder, query=query, keys=keys: fetch(connection, query, (encoder, *keys)))  # type: ignore[misc]
-            }
+            query = f"{_JOINED} WHERE r.key IN ({','.join(f'?{2 + i}' for i in range(len(keys)))})"
+            rows = self._rows(identity, lambda connection, encoder, query=query, keys=keys: fetch(connection, query, (encoder, *keys)))  # type: ignore[misc]
+            found |= {seq_of(key): data for key, digest, data, crc in rows if not check or crc_of(digest, data) == crc}
         return found
 
     def held(self, number: int, identity: str, after_seq: int = 0, up_to_seq: int = MAX_SEQ) -> Iterator[tuple[int, bytes]]:
@@ -224,15 +222,16 @@ class VectorLedger(VectorReader):
         for digest in dict.fromkeys(records.values()):
             writer.execute("INSERT OR IGNORE INTO texts (namespace, digest) VALUES (?, ?)", (number, digest))
             texts[digest] = fetch(writer, "SELECT id FROM texts WHERE namespace = ? AND digest = ?", (number, digest))[0][0]
-        writer.executemany("INSERT OR IGNORE INTO records (key, text) VALUES (?, ?)", [(key_of(number, seq), texts[digest]) for seq, digest in records.items()])
-        for identity, (vectors, cursor) in encoded.items():
+        writer.executemany("INSERT OR REPLACE INTO records (key, text) VALUES (?, ?)", [(key_of(number, seq), texts[digest]) for seq, digest in records.items()])
+        for identity, (vectors, seen) in encoded.items():
             writer.execute("INSERT OR IGNORE INTO encoders (identity) VALUES (?)", (identity.encode(),))
             encoder = self._encoder(writer, identity)
             assert encoder is not None
             rows = [(encoder << TEXT_BITS | texts[digest], data, crc_of(digest, data)) for digest, data in vectors.items() if digest in texts]
             writer.executemany("INSERT OR REPLACE INTO vectors (key, data, crc) VALUES (?, ?, ?)", rows)
-            if cursor is not None:
-                self._set_cursor(writer, number, encoder, cursor)
+            present = fetch(writer, "SELECT seq FROM cursors WHERE namespace = ? AND encoder = ?", (number, encoder))
+            if seen is not None and seen[0] == (present[0][0] if present else 0):  # else it was told to begin again meanwhile
+                self._set_cursor(writer, number, encoder, seen[1])
         return left_out
 
     @staticmethod
@@ -279,6 +278,18 @@ class VectorLedger(VectorReader):
         encoders = [encoder for (encoder,) in fetch(writer, "SELECT id FROM encoders")]
         writer.executemany("DELETE FROM vectors WHERE key = ?", [(encoder << TEXT_BITS | text,) for encoder in encoders for text in lone])
         writer.executemany("DELETE FROM texts WHERE id = ?", [(text,) for text in lone])
+
+    def truncate(self, number: int, last_seq: int) -> None:
+        """The log ends with this entry: what is said of later ones is of a log that lost them (durability "process", and a power cut)."""
+        with translated(self.path), self._reading() as connection:
+            records = fetch(connection, "SELECT key FROM records WHERE key > ? AND key <= ?", (key_of(number, last_seq), key_of(number, MAX_SEQ)))
+            ahead = fetch(connection, "SELECT 1 FROM cursors WHERE namespace = ? AND seq > ? LIMIT 1", (number, last_seq))
+        if records or ahead:
+            self._transact(lambda writer: self._truncate(writer, number, last_seq, records))
+
+    def _truncate(self, writer: apsw.Connection, number: int, last_seq: int, records: Sequence[tuple[int]]) -> None:
+        self._erase(writer, records)
+        writer.execute("UPDATE cursors SET seq = ? WHERE namespace = ? AND seq > ?", (last_seq, number, last_seq))
 
     def drop(self, number: int) -> None:
         """A namespace is gone."""

@@ -191,8 +191,9 @@ def check_files(memory: Memory) -> None:
         state = store.log.state(name)
         assert state is not None
         folder = store.folder(state.number)
-        named = {entry.file for entry in decode_manifest(state.manifest, name).segments} if state.manifest else set()
+        named = {file for entry in decode_manifest(state.manifest, name).segments for file in (entry.file, *entry.sidecars.values())} if state.manifest else set()
         assert {path.name for path in folder.iterdir()} == named if folder.is_dir() else not named
         with_files.add(folder)
     assert set((store.path / "segments").glob("*")) <= with_files
-    assert {path.name for path in store.path.iterdir()} <= {"LOCK", "log.sqlite3", "log.sqlite3-wal", "log.sqlite3-shm", "segments", "SPILL", "loaded"}
+    databases = {f"{name}.sqlite3{suffix}" for name in ("log", "vectors") for suffix in ("", "-wal", "-shm")}
+    assert {path.name for path in store.path.iterdir()} <= {"LOCK", "segments", "SPILL", "loaded", *databases}

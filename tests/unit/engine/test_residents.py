@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,7 +43,7 @@ class World:
         if self.failure is not None:
             raise self.failure
         index = Index([], 0)
-        index.segments = (None,) * self.files  # type: ignore[assignment]
+        index.segments = (SimpleNamespace(sidecars={}),) * self.files  # type: ignore[assignment]
         return Sized(name, 1, 1, 0, Path("nowhere"), get_analyzer(analyzer or "multilingual"), index, 0)
 
     def is_due(self, namespace: Namespace) -> bool:
