@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 LANES = 16
 
 
@@ -15,14 +17,15 @@ class NaiveRecord(NamedTuple):
 
 def dot(vector: Any, query: Any) -> float:
     """Lane j adds the products of dimensions j, j + 16, ...; then the lanes are added in halves."""
-    lane = [0.0] * LANES
-    for i, (a, b) in enumerate(zip(vector.tolist(), query.tolist(), strict=True)):
-        lane[i % LANES] += a * b
+    product = vector.astype(np.float64) * query.astype(np.float64)
+    lane = np.zeros(LANES)
+    for i in range(0, len(product), LANES):
+        lane[: len(product) - i] += product[i : i + LANES]
     width = LANES // 2
     while width:
-        lane = [lane[j] + lane[j + width] for j in range(width)]
+        lane = lane[:width] + lane[width : 2 * width]
         width //= 2
-    return lane[0]
+    return float(lane[0])
 
 
 def score_of(record: NaiveRecord, query: Any) -> float | None:

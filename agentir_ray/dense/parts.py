@@ -4,10 +4,10 @@
 after the last stage is scored by the canonical function, the most promising first, until no bound reaches the threshold. Bounds are those of rows; a prior is added in float64,
 which rounds the bound's sum to no less than the score's.
 
-The first threshold of a part comes from its leaders: the records of the largest estimates after the first stage, scored at once.
+The first threshold of a part comes from its leaders: the rows of the largest estimates after the first stage go through the others, and the most promising records are scored.
 """
 
-from functools import cached_property
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +28,7 @@ NO_CODE, NO_QUERY = np.empty(0, np.int8), np.empty(0, np.int16)
 LEADERS = 4  # times k, as far as that is no more than one row of LEADERS_OF
 LEADERS_OF = 16
 SCORED_TO_READ = 32  # scoring a row takes as long as reading the codes of so many
+_local = threading.local()
 
 
 class DensePart(NamedTuple):
@@ -75,22 +76,18 @@ class ScoredDocuments:
 
 
 class CodedRows:
-    """The rows of a sidecar that has codes. What the first stage says is kept, so that the same query can be asked again."""
+    """The rows of a sidecar that has codes. What the first stage says of them is read once, for any number of questions."""
 
-    def __init__(self, part: DensePart, codes: Codes, query: Array, rotations: QueryRotations) -> None:
+    def __init__(self, part: DensePart, codes: Codes, query: Array, rotations: QueryRotations, value: Array) -> None:
+        """`value` float32 (rows of the sidecar) takes the estimates after the first stage; it belongs to this object while that is asked."""
         self._part, self._codes, self._query = part, codes, query
         self._stages, self._unit = rotations.stages(codes)
         start = part.sidecar.row_start
         self._first, self._end = int(start[part.first]), int(start[part.end])
         self._largest_prior = float(part.prior[part.first : part.end].max(initial=-np.inf)) if len(part.prior) else 0.0
-
-    @cached_property
-    def _value(self) -> Array:
-        """float32 (rows): estimates after the first stage, of this part's rows."""
-        value = np.empty(self._part.sidecar.rows, np.float32)
-        stage = self._stages[0]
-        flat_scan.estimate(self._codes.code[0], self._codes.scale, stage.code, stage.scale, self._first, self._end, value)
-        return value
+        self._value = value
+        first = self._stages[0]
+        flat_scan.estimate(codes.code[0], codes.scale, first.code, first.scale, self._first, self._end, value)
 
     def best(self, floor: float, size: int, heap: Heap) -> int:
         """Offer the records of score >= floor to the heap; returns its new size."""
@@ -98,8 +95,9 @@ class CodedRows:
         rows = np.empty(4 * wanted, np.int64)
         if wanted:
             rows = np.sort(rows[: flat_scan.leaders(self._value, self._first, self._end, self._unit, *self._seen, self._largest_prior, wanted, rows)])
-        leading = self._bounded(_candidates(rows, self._value[rows]), 0, NO_CODE, _threshold(floor, size, heap), False)
-        docs, _ = self._documents(leading)
+        docs, bound = self._documents(self._through_stages(_candidates(rows, self._value[rows]), _threshold(floor, size, heap), False))
+        if len(docs) > len(heap[0]):
+            docs = docs[np.argpartition(-bound, len(heap[0]))[: len(heap[0])]]
         size = self._offer(docs, NO_BOUNDS, floor, size, heap)  # without bounds: those of a record's other rows are not known
 
         scored = rows_of(self._part.sidecar.row_start, docs)[0]
@@ -128,13 +126,18 @@ class CodedRows:
     def _refined(self, threshold: float, judging: bool) -> Candidates:
         """The visible rows, ascending, of which no stage says that they are below the threshold. When `judging`, those that are above it need no bound."""
         stage, first, end = self._stages[0], self._first, self._end
-        rows, value = np.empty(end - first, np.int64), np.empty(end - first, np.float32)
+        rows, value = scratch("rows", np.int64, end - first), scratch("left", np.float32, end - first)
         of_stage = self._codes.error[0], self._codes.tail[0], stage.known, stage.unknown, stage.spare
         found = flat_scan.survivors(self._value, *of_stage, first, end, self._unit, *self._seen, self._largest_prior, threshold, rows, value)
-        left = self._bounded(_candidates(rows[:found], value[:found]), 0, NO_CODE, threshold, judging)
+        return self._through_stages(_candidates(rows[:found], value[:found]), threshold, judging)
+
+    def _through_stages(self, those: Candidates, threshold: float, judging: bool) -> Candidates:
+        """What is left of some rows, ascending, of which the first stage's estimates are known."""
+        if judging or len(self._stages) == 1:
+            those = self._bounded(those, 0, NO_CODE, threshold, judging)
         for s in range(1, len(self._stages)):
-            left = self._bounded(left, s, self._codes.code[s], threshold, judging)
-        return left
+            those = self._bounded(those, s, self._codes.code[s], threshold, judging)
+        return those
 
     def _bounded(self, those: Candidates, s: int, code: Array, threshold: float, judging: bool) -> Candidates:
         """What is left of some rows after stage s, whose codes are taken in, unless there are none to be taken."""
@@ -165,13 +168,14 @@ class CodedRows:
         return certain, docs[:undecided]
 
 
-def open_part(part: DensePart, query: Array, rotations: QueryRotations) -> ScoredDocuments | CodedRows:
-    """query float64 (dim)."""
+def open_part(part: DensePart, query: Array, rotations: QueryRotations, keep: bool = False) -> ScoredDocuments | CodedRows:
+    """query float64 (dim). What is opened is good until this thread opens another, unless it is to be kept."""
     sidecar, first, end = part.sidecar, part.first, part.end
     if sidecar.codes is not None and end > first:
         seen = count(part.visible[first >> 6 : (end + 63) >> 6]) if len(part.visible) else end - first
         if seen * SCORED_TO_READ > end - first:
-            return CodedRows(part, sidecar.codes, query, rotations)
+            value = np.empty(sidecar.rows, np.float32) if keep else scratch("value", np.float32, sidecar.rows)
+            return CodedRows(part, sidecar.codes, query, rotations, value)
     docs = np.arange(first, end)
     if len(part.visible):
         docs = members(part.visible).astype(np.int64)
@@ -184,6 +188,15 @@ def count_scored(start: Array, vectors: Array, docs: Array, seqs: Array, prior: 
     found = np.empty(len(docs), np.float64)
     score_documents(start, vectors, docs, query, prior, found)
     return int(((found > score) | ((found == score) & (seqs[docs] > seq))).sum())
+
+
+def scratch(name: str, dtype: Any, size: int) -> Array:
+    """An array of this thread's, used again by the next search: memory that is new to a process costs as much as reading the codes that fill it."""
+    found: Array | None = getattr(_local, name, None)
+    if found is None or len(found) < size:
+        found = np.empty(size, dtype)
+        setattr(_local, name, found)
+    return found[:size]
 
 
 def _candidates(rows: Array, value: Array) -> Candidates:

@@ -86,7 +86,7 @@ class Deeper:
 
     def __init__(self, parts: Sequence[DensePart], young: YoungRows | None, query: Array) -> None:
         """Arguments as in `top_k`."""
-        self._search = _Search(parts, young, query)
+        self._search = _Search(parts, young, query, keep=True)
         self._found = DenseTop(np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64), np.zeros(len(parts), bool))
         self._given = 0
         self._all = False
@@ -105,16 +105,17 @@ class Deeper:
 
 
 class _Search:
-    """One query over some parts and young rows, which are opened when they are first searched and stay so."""
+    """One query over some parts and young rows. To `keep` is to keep what was read of them for the next question."""
 
-    def __init__(self, parts: Sequence[DensePart], young: YoungRows | None, query: Array) -> None:
+    def __init__(self, parts: Sequence[DensePart], young: YoungRows | None, query: Array, keep: bool = False) -> None:
         self._parts, self._young = parts, young
         self._query = _checked(parts, young, query)
         self._rotations = QueryRotations(self._query)
-        self._opened: dict[int, ScoredDocuments | CodedRows] = {}
+        self._keep = keep
+        self._kept: dict[int, ScoredDocuments | CodedRows] = {}
 
     def opened(self) -> Iterator[ScoredDocuments | CodedRows]:
-        """Young rows, then every part."""
+        """Young rows, then every part; each is to be asked before the next one is taken."""
         if self._young is not None:
             yield self._open_young(self._young)
         for i in range(len(self._parts)):
@@ -139,9 +140,12 @@ class _Search:
         return DenseTop(score[order], seq[order], ref, left)
 
     def _open(self, i: int) -> ScoredDocuments | CodedRows:
-        if i not in self._opened:
-            self._opened[i] = open_part(self._parts[i], self._query, self._rotations)
-        return self._opened[i]
+        if i in self._kept:
+            return self._kept[i]
+        opened = open_part(self._parts[i], self._query, self._rotations, self._keep)
+        if self._keep:
+            self._kept[i] = opened
+        return opened
 
     def _open_young(self, young: YoungRows) -> ScoredDocuments:
         return ScoredDocuments(young.start, young.vectors, np.flatnonzero(np.diff(young.start)), young.seq, young.prior, YOUNG, self._query)

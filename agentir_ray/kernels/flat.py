@@ -10,6 +10,7 @@ import numba
 import numpy as np
 
 from agentir_ray.kernels.heap import FEW, late_room, merge_late, offer
+from agentir_ray.kernels.memory import prefetch
 from agentir_ray.kernels.signatures import FLOAT, INT, READ_F64, READ_I64, WRITE_F64, WRITE_I64, reads, table
 
 LANES = 16
@@ -78,6 +79,10 @@ def offer_documents(
     threshold = max(floor, heap_score[0]) if size == k else floor
     for j in range(len(docs)):
         d = docs[j]
+        if j + 1 < len(docs):
+            ahead = start[docs[j + 1]]
+            for i in range(0, len(query) if ahead < len(vectors) else 0, 16):
+                prefetch(vectors[ahead], i)
         extra = prior[d] if len(prior) > 0 else 0.0
         if len(bound) > 0 and np.float64(bound[j]) * unit + extra < threshold:
             continue

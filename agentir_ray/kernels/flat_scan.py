@@ -13,10 +13,12 @@ import numba
 import numpy as np
 
 from agentir_ray.kernels.heap import largest
+from agentir_ray.kernels.memory import prefetch
 from agentir_ray.kernels.signatures import FLOAT, INT, READ_F64, READ_I32, READ_I64, READ_U8, READ_U64, WRITE_F32, WRITE_I64, WRITE_U8, reads, together
 from agentir_ray.kernels.visible import passes
 
 BLOCK = 64
+AHEAD = 8  # rows whose codes are asked for before they are read
 CHUNK = 1_024  # rows whose bounds are computed together
 DONE = np.float32(-np.inf)  # the estimate of a row whose record was scored already
 
@@ -56,7 +58,7 @@ def _keep_best(found: Any, wanted: Any, promise: Any, out: Any) -> Any:
     for i in range(found):
         above += 1 if promise[i] > least else 0
     equal = wanted - above
-    kept = 0
+    kept = np.int64(0)
     for i in range(found):
         if promise[i] > least or (promise[i] == least and equal > 0):
             equal -= 1 if promise[i] == least else 0
@@ -109,19 +111,26 @@ def survivors(
     out_value: Any,
 ) -> Any:
     """The visible rows of first..end - 1 that may reach the threshold, ascending, and their estimates; returns how many."""
-    bound = np.empty(CHUNK, np.float32)
+    bound, place = np.empty(CHUNK, np.float32), np.empty(CHUNK + 1, np.int64)
+    # What is below this is below the threshold, whatever the rounding of the exact comparison, which those that are not are put to.
+    quick = (threshold - largest_prior) / unit - 1e-12 * (abs(threshold) + abs(largest_prior)) / unit
+    quick32 = np.float32(quick) - np.float32(abs(np.float32(quick)) * np.float32(3e-7)) - np.float32(1e-30) if abs(quick) < 1e30 else np.float32(-np.inf)
     found = 0
     for origin in range(first, end, CHUNK):
         size = min(CHUNK, end - origin)
         here, here_error, here_tail = value[origin : origin + size], error[origin : origin + size], tail[origin : origin + size]
         for i in range(size):
             bound[i] = here[i] + (known * here_error[i] + unknown * here_tail[i] + spare)
+        promising: Any = 0
         for i in range(size):
-            if np.float64(bound[i]) * unit + largest_prior < threshold:
-                continue
+            place[promising] = i
+            promising += np.int64(bound[i] >= quick32)
+        for p in range(promising):
+            i = place[p]
             row = origin + i
             doc = _doc_of(row, row_doc)
-            if (len(prior) > 0 and np.float64(bound[i]) * unit + prior[doc] < threshold) or here[i] == DONE or not passes(doc, words):
+            extra = prior[doc] if len(prior) > 0 else 0.0
+            if np.float64(bound[i]) * unit + extra < threshold or here[i] == DONE or not passes(doc, words):
                 continue
             out[found], out_value[found] = row, here[i]
             found += 1
@@ -169,6 +178,7 @@ def refine(
             continue
         estimated = value[i]
         if width > 0:
+            prefetch(code, rows[min(i + AHEAD, count - 1)] * width)
             of_row = code[row * width : (row + 1) * width]
             total = np.int32(0)
             for j in range(width):

@@ -20,7 +20,7 @@ from tests.naive_dense import NaiveRecord, ranked, score_of
 from tests.naive_dense import count_before as naive_count_before
 
 seeds = st.integers(0, 2**32 - 1).map(Random)
-DIMS = [1, 2, 15, 16, 17, 40, 64, 65, 130, 384]
+DIMS = [1, 2, 15, 16, 17, 40, 64, 65, 130, 260]
 
 
 def some_rows(random: Random, count: int, dim: int) -> Any:
@@ -62,7 +62,7 @@ class World:
         return np.array([self.random.choice([0.0, 0.01, 5.0]) for _ in range(documents)]) if self.random.random() < 0.4 else np.empty(0)
 
     def _part(self, folder: Path, number: int, seqs: list[int]) -> DensePart:
-        documents = self.random.choice([0, 1, 63, 64, 65, 300])
+        documents = self.random.choice([0, 1, 63, 64, 65, 200])
         vectors = self._vectors(documents)
         stamp = {"namespace": "n", "documents": documents, "seq_crc": number}
         path = folder / f"{number}.vectors"
