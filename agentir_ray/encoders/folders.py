@@ -74,14 +74,16 @@ def prompts(folder: Path) -> tuple[str, str]:
     return named.get("query", ""), named.get("document", named.get("passage", ""))
 
 
-def refuse_pickles(folder: Path) -> None:
-    """Whoever loads the folder would fall back on a pickle where the safetensors are missing."""
-    parts = [folder] + [path for _, path in modules(folder)]
-    for part in parts:
-        if not list(part.glob("*.safetensors")) and (pickles := [*part.glob("*.bin"), *part.glob("*.pt"), *part.glob("*.pth")]):
+def check(folder: Path) -> None:
+    """Raises EncoderMissingError where weights or tokenizer are missing or not such as are read: frameworks would fall back on a pickle where safetensors are missing."""
+    for part in [folder, *(path for _, path in modules(folder))]:
+        pickles = [*part.glob("*.bin"), *part.glob("*.pt"), *part.glob("*.pth")]
+        if pickles and not list(part.glob("*.safetensors")) and not list(part.rglob("*.onnx")):
             raise EncoderMissingError(f"{pickles[0]} is a pickle, which may run anything, and is not read. Get the model as safetensors, or convert it.")
-    if not list(folder.rglob("*.safetensors")):
-        raise EncoderMissingError(f"{folder} holds no weights (*.safetensors). Name the folder of a model.")
+    if not list(folder.rglob("*.safetensors")) and not list(folder.rglob("*.onnx")):
+        raise EncoderMissingError(f"{folder} holds no weights (*.safetensors, *.onnx). Name the folder of a model.")
+    if not list(folder.rglob("tokenizer.json")):
+        raise EncoderMissingError(f"{folder} holds no tokenizer.json. Load its tokenizer with transformers and save it there.")
 
 
 def folder_revision(folder: Path, **how: Any) -> str:

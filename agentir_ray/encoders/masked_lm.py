@@ -18,19 +18,20 @@ from agentir_ray.encoders.revision import revision
 from agentir_ray.encoders.tokens import Tokens, blank
 
 INSTALL = "pip install 'agentir-ray[static]'"
+WINDOW = 256  # tokens: a longer passage has words about too many things
 LARGEST = 2 * 256**2  # layers times width squared, up to which numpy keeps up with torch on one thread
 
 
 class MaskedLMEncoder:
     """`folder` has `config.json`, `tokenizer.json` and `model.safetensors` of a BertForMaskedLM."""
 
-    def __init__(self, name: str, folder: Path, *, window: int = 256, threads: int = 1) -> None:
+    def __init__(self, name: str, folder: Path, *, threads: int = 1) -> None:
         self.name = name
         self._threads = threads
         self._folder = folder
-        self._tokens = Tokens(folder / "tokenizer.json", window, INSTALL)
-        self._vocabulary = Lazy(self._tokens.vocabulary)
-        self._model = Lazy(self._load)
+        self._tokens = Tokens(folder / "tokenizer.json", min(WINDOW, folders.window(folder)), INSTALL)
+        self._vocabulary = Lazy(self._tokens.vocabulary, folder)
+        self._model = Lazy(self._load, folder)
 
     @staticmethod
     def fits(folder: Path) -> bool:

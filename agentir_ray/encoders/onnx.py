@@ -53,7 +53,7 @@ class OnnxEncoder:
         self._batch = batch
         self._providers = list(providers)
         self._tokens = Tokens(tokenizer, window, INSTALL)
-        self._session = Lazy(self._load)
+        self._session = Lazy(self._load, graph)
 
     @property
     def revision(self) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def bounds(text: str, offsets: Sequence[tuple[int, int]], window: int, overlap: int) -> list[tuple[int, int]]:
-    """The (begin, end) of each passage. `offsets` has those of each token, in order; `overlap` < `window` is how many tokens a passage shares with the one before, up to twice as many."""
+    """The (begin, end) of each passage. `offsets` has those of each token, in order; `overlap` < `window` is how many tokens passages share, up to twice as many."""
     found = []
     first = last = begin = 0
     while len(offsets) - first > window:

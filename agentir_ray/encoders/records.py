@@ -5,16 +5,17 @@ returned. A passage in which the encoder found nothing to read has a zero vector
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.encoders.normal import normalized
 from agentir_ray.encoders.protocol import Encoder, Floats, LateVectors, SparseEncoder, SparseVector, TokenEncoder
-from agentir_ray.errors import EncodingError
+from agentir_ray.errors import AgentIRError, EncodingError
 
 Starts = npt.NDArray[np.int64]
+T = TypeVar("T")
 
 
 class EncodedRecords(NamedTuple):
@@ -34,13 +35,13 @@ class LateRecords(NamedTuple):
 def encode_records(encoder: Encoder, texts: Sequence[str]) -> EncodedRecords:
     """One text a record. Raises EncodingError where the encoder fails or gives what cannot be kept."""
     passages, owner = _passages(encoder.passages, texts)
-    return _by_record(checked_vectors(encoder, encoder.encode_documents(passages), len(passages)), owner, len(texts))
+    return _by_record(checked_vectors(encoder, _called(encoder, encoder.encode_documents, passages), len(passages)), owner, len(texts))
 
 
 def encode_late_records(encoder: TokenEncoder, texts: Sequence[str]) -> LateRecords:
     """The same with the tokens of one forward pass; tokens in the overlap of two passages are there twice, which a maximum does not mind."""
     passages, owner = _passages(encoder.passages, texts)
-    late = checked_late(encoder, encoder.encode_documents_late(passages), len(passages))
+    late = checked_late(encoder, _called(encoder, encoder.encode_documents_late, passages), len(passages))
     tokens: list[list[Floats]] = [[np.empty((0, encoder.dim), np.float32)] for _ in texts]
     for record, vectors in zip(owner, late.tokens, strict=True):
         tokens[record].append(vectors)
@@ -51,7 +52,7 @@ def encode_sparse_records(encoder: SparseEncoder, texts: Sequence[str]) -> list[
     """Of each record, each term's greatest weight over the passages, terms in the order in which they come first."""
     passages, owner = _passages(encoder.passages, texts)
     weights: list[dict[str, float]] = [{} for _ in texts]
-    for record, vector in zip(owner, checked_sparse(encoder, encoder.encode_documents(passages), len(passages)), strict=True):
+    for record, vector in zip(owner, checked_sparse(encoder, _called(encoder, encoder.encode_documents, passages), len(passages)), strict=True):
         pooled = weights[record]
         for term, weight in zip(vector.terms, vector.weights.tolist(), strict=True):
             pooled[term] = max(weight, pooled.get(term, 0.0))
@@ -60,18 +61,18 @@ def encode_sparse_records(encoder: SparseEncoder, texts: Sequence[str]) -> list[
 
 def encode_query(encoder: Encoder, text: str) -> Floats:
     """float32 (dim), of length 1, or zero where there is nothing in it to read."""
-    vector: Floats = checked_vectors(encoder, encoder.encode_queries([text]), 1)[0]
+    vector: Floats = checked_vectors(encoder, _called(encoder, encoder.encode_queries, [text]), 1)[0]
     return vector
 
 
 def encode_late_query(encoder: TokenEncoder, text: str) -> LateVectors:
     """Of one text, checked."""
-    return checked_late(encoder, encoder.encode_queries_late([text]), 1)
+    return checked_late(encoder, _called(encoder, encoder.encode_queries_late, [text]), 1)
 
 
 def encode_sparse_query(encoder: SparseEncoder, text: str) -> SparseVector:
     """Checked."""
-    return checked_sparse(encoder, encoder.encode_queries([text]), 1)[0]
+    return checked_sparse(encoder, _called(encoder, encoder.encode_queries, [text]), 1)[0]
 
 
 def checked_vectors(encoder: Encoder, given: Floats, rows: int) -> Floats:
@@ -108,6 +109,15 @@ def checked_sparse(encoder: SparseEncoder, given: Sequence[SparseVector], rows: 
             raise EncodingError(f"{encoder.name} gave the weight {weights.min()}; weights are above 0. Correct the encoder.")
         checked.append(SparseVector(tuple(vector.terms), weights))
     return checked
+
+
+def _called(encoder: Encoder | SparseEncoder, encode: Callable[[Sequence[str]], T], texts: Sequence[str]) -> T:
+    try:
+        return encode(texts)
+    except AgentIRError:
+        raise
+    except Exception as error:  # whatever a framework, or an encoder of the user's own, raises
+        raise EncodingError(f"{encoder.name} failed on {len(texts)} texts: {type(error).__name__}: {error}. The texts are kept, and can be encoded again.") from error
 
 
 def _finite(name: str, numbers: npt.NDArray[np.floating[Any]], what: str) -> None:

@@ -41,7 +41,7 @@ class SentenceEncoder:
         self._threads = threads
         self._batch = batch
         self._tokens = Tokens(folder / "tokenizer.json", folders.window(folder), INSTALL)
-        self._model = Lazy(self._load)
+        self._model = Lazy(self._load, folder)
         self.dim = folders.dim(folder)
 
     @property
@@ -90,7 +90,6 @@ class SentenceEncoder:
         return normalized(vectors)
 
     def _load(self) -> Any:
-        folders.refuse_pickles(self._folder)
         with needs(INSTALL, f"the encoder {self.name!r}"):
             from sentence_transformers import SentenceTransformer
         with quiet():

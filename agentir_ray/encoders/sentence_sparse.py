@@ -33,9 +33,9 @@ class SentenceSparseEncoder:
         self._query_table = _query_table(folder)
         home = next((path for path in (folder, *sorted(folder.glob("document_0_*"))) if (path / "tokenizer.json").is_file()), folder)
         self._tokens = Tokens(home / "tokenizer.json", folders.window(home), INSTALL)
-        self._vocabulary = Lazy(self._tokens.vocabulary)
-        self._table = Lazy(self._load_table)
-        self._model = Lazy(self._load)
+        self._vocabulary = Lazy(self._tokens.vocabulary, folder)
+        self._table = Lazy(self._load_table, folder)
+        self._model = Lazy(self._load, folder)
 
     @property
     def revision(self) -> str:
@@ -82,7 +82,6 @@ class SentenceSparseEncoder:
         return vectors
 
     def _load(self) -> Any:
-        folders.refuse_pickles(self._folder)
         with needs(INSTALL, f"the encoder {self.name!r}"):
             from sentence_transformers import SparseEncoder
         with quiet():

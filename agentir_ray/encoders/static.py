@@ -37,7 +37,7 @@ class StaticEncoder:
         self._tokenizer = tokenizer
         self._unknown = unknown
         self._tokens = Tokens(tokenizer, window, INSTALL)
-        self._table = Lazy(self._load)
+        self._table = Lazy(self._load, weights)
 
     @property
     def revision(self) -> str:

@@ -26,7 +26,7 @@ class Tokens:
         self.window = window
         self._install = install
         self._file = file
-        self._tokenizer = Lazy(self._load)
+        self._tokenizer = Lazy(self._load, file)
 
     def _load(self) -> Any:
         with needs(self._install, "this encoder"):

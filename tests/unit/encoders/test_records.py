@@ -105,3 +105,12 @@ def test_late_vectors_are_checked() -> None:
         checked_late(encoder, good._replace(tokens=[np.full((2, 4), NAN, np.float32)]), 1)
     late = encode_late_records(encoder, ["a b", "", "w " * 200])
     assert [len(each) for each in late.tokens] == [2, 0, sum(len(piece.split()) for piece in encoder.passages("w " * 200))]
+
+
+def test_what_an_encoder_raises_becomes_an_error_of_ours() -> None:
+    class Failing(HashingEncoder):
+        def encode_documents(self, texts: Sequence[str]) -> np.ndarray:
+            raise MemoryError("out of memory")
+
+    with pytest.raises(EncodingError, match="hashing failed on 1 texts: MemoryError: out of memory"):
+        encode_records(Failing(), ["text"])
