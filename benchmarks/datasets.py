@@ -15,12 +15,17 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from agentir_ray.ingest import beam as beam_format
+from agentir_ray.ingest.items import Item
+from agentir_ray.ingest.source import open_source
+
 
 @dataclass(frozen=True)
 class Document:
     id: str
     text: str
     timestamp: datetime
+    session: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ def _chat(name: str, chat: Mapping[str, Any]) -> Judged:
         for turn, said in enumerate(conversation.get(f"session_{session}") or ()):
             caption = f" [image: {said['blip_caption']}]" if said.get("blip_caption") else ""
             time = datetime.strptime(when, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC) + timedelta(seconds=turn)
-            documents.append(Document(said["dia_id"], f"{said['speaker']}: {said['text']}{caption}", time))
+            documents.append(Document(said["dia_id"], f"{said['speaker']}: {said['text']}{caption}", time, f"session_{session}"))
     known = {document.id for document in documents}
     queries = []
     for question in chat["qa"]:
@@ -83,6 +88,29 @@ def _chat(name: str, chat: Mapping[str, Any]) -> Judged:
         if question["category"] != 5 and gold:
             queries.append(Query(question["question"], gold))
     return Judged(name, documents, queries)
+
+
+def beam(folder: Path, chats: int) -> list[Judged]:
+    """One collection a chat of BEAM-100K, the first `chats` of 20: its messages, and the questions that cite messages (17 or 18 a chat)."""
+    return [_beam_chat(folder / "data" / "beam" / "100K" / str(number)) for number in range(1, chats + 1)]
+
+
+def _beam_chat(folder: Path) -> Judged:
+    (path,) = beam_format.files(folder)
+    with open_source(path) as source:
+        records = [item.record for item in beam_format.read(source) if isinstance(item, Item)]
+    documents = [Document(str(record["metadata"]["message_id"]), record["text"], record["timestamp"], record["session"]) for record in records]
+    with gzip.open(folder / "probing_questions.json.gz", "rt", encoding="utf-8") as lines:
+        kinds = json.load(lines)
+    asked = [(question["question"], {str(cited): 1.0 for cited in _leaves(question.get("source_chat_ids"))}) for questions in kinds.values() for question in questions]
+    return Judged(f"beam-100k-{folder.name}", documents, [Query(text, gold) for text, gold in asked if gold])
+
+
+def _leaves(value: Any) -> list[Any]:
+    """Message ids, which are listed, or listed by what they are for."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [leaf for each in value for leaf in _leaves(each)] if isinstance(value, list) else [] if value is None else [value]
 
 
 def cmrc2018(folder: Path) -> Judged:
