@@ -38,6 +38,11 @@ class DenseTop(NamedTuple):
     ref: Array
     left: Array
 
+    @property
+    def approximate(self) -> bool:
+        """Never: what is not left is searched exactly. (`dense.approximate` has lists that are.)"""
+        return False
+
 
 def top_k(
     parts: Sequence[DensePart],

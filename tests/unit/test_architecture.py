@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentir_ray import sections
+from agentir_ray.dense import sidecar
 from agentir_ray.engine import manifest
 from agentir_ray.ingest import export
 from agentir_ray.lexical import builder, spilled, weights
@@ -48,6 +49,7 @@ def test_the_versions_of_formats_are_those_of_the_code() -> None:
         "lexical/builder.py": builder.FORMAT_VERSION,
         "lexical/spilled.py": spilled.FORMAT_VERSION,
         "lexical/weights.py": weights.FORMAT_VERSION,
+        "dense/sidecar.py": sidecar.FORMAT_VERSION,
         "temporal/statistics.py": statistics.FORMAT,
         "ingest/export.py": export.VERSION,
     }
