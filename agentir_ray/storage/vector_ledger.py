@@ -70,7 +70,7 @@ _JOINED = f"SELECT {_COLUMNS} FROM records r JOIN texts t ON t.id = r.text JOIN 
 
 
 class Encoded(NamedTuple):
-    """What one encoder made of some texts, by digest, and (from, to): it has now seen a namespace's log up to entry `to`, if it had seen it up to `from` (None: the cursor stays)."""
+    """What one encoder made of some texts, by digest. `seen` = (from, to): of a namespace's log it has now seen all up to entry `to`, if it had seen all up to `from`."""
 
     vectors: Mapping[Digest, bytes]
     seen: tuple[int, int] | None = None
