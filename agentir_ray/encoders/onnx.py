@@ -1,8 +1,7 @@
-"""Transformers as ONNX graphs, run by onnxruntime: no torch. int8 graphs are several times faster on a CPU than float32.
+"""Transformers as ONNX graphs, run by onnxruntime: no torch, which takes seconds and hundreds of megabytes to load.
 
-The graph gives a state for each token (`last_hidden_state`); pooling is done here, as `1_Pooling/config.json` says or by the mean. A graph that quantises as it runs takes one
-scale for all activations of a batch, so that a vector would depend on the texts read along with it: by default each text is read alone, which is also the fastest on one
-thread.
+The graph gives a state for each token (`last_hidden_state`); pooling is done here, as `1_Pooling/config.json` says or by the mean. Each text is read alone by default: that is the
+fastest on one thread, and a graph that quantises as it runs takes one scale for all activations of a batch, so that a vector would depend on the texts read along with it.
 """
 
 from collections.abc import Sequence
