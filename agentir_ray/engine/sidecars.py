@@ -35,7 +35,7 @@ logger = logging.getLogger("agentir_ray")
 
 def open_sidecar(channel: str, path: Path, segment: Segment) -> Any:
     """Raises DamagedError, FormatError."""
-    return DenseSidecar(path, stamp(segment)) if channel == DENSE else WeightedPostings(path, segment)
+    return DenseSidecar(path, stamp(segment)) if channel == DENSE else WeightedPostings(path, stamp(segment))
 
 
 def attach(segment: Segment, named: Mapping[str, str], channels: Mapping[str, Channel]) -> list[str]:
@@ -93,13 +93,8 @@ def covered(sidecar: Any) -> Array:
     if isinstance(sidecar, DenseSidecar):
         there: Array = np.diff(sidecar.row_start) > 0
         return there
-    known: Array | None = vars(sidecar).get("_covered")
-    if known is None:
-        known = np.zeros(sidecar.segment.documents, bool)
-        window = np.repeat(sidecar.array("block_window").astype(np.int64), np.diff(sidecar.array("block_posting").astype(np.int64)))
-        known[(window << 16) + sidecar.array("posting_doc")] = True
-        vars(sidecar)["_covered"] = known
-    return known
+    encoded: Array = sidecar.encoded
+    return encoded
 
 
 def covered_seqs(segments: Sequence[Segment], channel: str, seqs: Array, beside: Beside = MappingProxyType({})) -> Array:
@@ -177,11 +172,12 @@ class Sidecars:
 
     def _sparse(self, channel: Channel, segment: Segment, values: Values, lost: Callable[[int], None]) -> Mapping[str, Array] | None:
         held = self._held(channel, segment, list(range(segment.documents)), values, lost)
-        vectors = {doc: vector for doc, data in held.items() if len((vector := unpack_sparse(data)).terms)}
-        if not vectors:
+        if not held:
             return None
+        vectors = {doc: unpack_sparse(data) for doc, data in held.items()}
         weights = [dict(zip(vectors[doc].terms, vectors[doc].weights.tolist(), strict=True)) if doc in vectors else {} for doc in range(segment.documents)]
-        return build_weights(pack_vectors(weights), "f32", segment)
+        encoded = np.array([doc in vectors for doc in range(segment.documents)])
+        return build_weights(pack_vectors(weights), "f32", stamp(segment), encoder=channel.encoder, encoded=encoded)
 
     @staticmethod
     def _held(channel: Channel, segment: Segment, docs: list[int], values: Values, lost: Callable[[int], None]) -> dict[int, bytes]:

@@ -20,6 +20,7 @@ from agentir_ray.engine.sidecars import SUFFIX, Beside, covered_seqs
 from agentir_ray.engine.vector_codec import unpack_dense, unpack_sparse
 from agentir_ray.errors import DamagedError, NotFoundError, StoreError
 from agentir_ray.lexical.segment import Segment
+from agentir_ray.lexical.young_weights import YoungWeights
 from agentir_ray.storage.files import SYSTEM_FILES, FileOps, remove
 from agentir_ray.storage.sqlite_schema import Durability
 from agentir_ray.storage.vector_ledger import VectorLedger, VectorReader
@@ -216,13 +217,9 @@ def add_young(channel: Channel, seq: int, data: bytes) -> None:
                 channel.young = YoungVectors(vectors.shape[1])
             channel.young.add(seq, vectors)
     elif channel.name == SPARSE:
-        vector = unpack_sparse(data)
-        if vector.terms:
-            from agentir_ray.lexical.young_weights import YoungWeights
-
-            if channel.young is None:
-                channel.young = YoungWeights()
-            channel.young.add(seq, vector.terms, vector.weights)
+        if channel.young is None:
+            channel.young = YoungWeights()
+        channel.young.add(seq, *unpack_sparse(data))
 
 
 def prune(namespace: Namespace) -> None:

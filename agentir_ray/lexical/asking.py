@@ -61,7 +61,7 @@ def scores(snapshot: Snapshot, scoring: Scoring, refs: Array, visibility: Visibi
         if not 0 <= which < len(sizes) or docs.max() >= sizes[which]:
             raise IndexError(f"a ref names document {docs.max()} of part {which}, but the snapshot's parts have {sizes} documents")
         if which < segments:
-            if snapshot.segments[which].cold:
+            if snapshot.cold[which]:
                 raise ColdSegmentError(snapshot.segments[which])
             found = np.empty(len(docs), np.float64)
             topk.score_documents(snapshot.rows, which, snapshot.ordinals, gain, scoring.base, scoring.slope, docs, found)
@@ -85,7 +85,7 @@ def count_before(snapshot: Snapshot, scoring: Scoring, score: float, seq: int, v
     if math.isnan(score):
         raise ValueError("score is NaN, which comes neither before nor after anything")
     times = snapshot.seq, visibility.as_of_us, visibility.written_until_us
-    cold = [segment for i, segment in enumerate(snapshot.segments) if segment.cold and snapshot.ordinals[:, i].max(initial=-1) >= 0]
+    cold = [segment for i, segment in enumerate(snapshot.segments) if snapshot.cold[i] and snapshot.ordinals[:, i].max(initial=-1) >= 0]
     if cold:
         raise ColdSegmentError(*cold)
     count = 0

@@ -4,14 +4,16 @@ A sidecar has postings of its own (`lexical/weights.py`) and no documents: times
 exactly what a search by words sees. It is `search.top_k` of a snapshot in which each segment's postings are its sidecar's: score = sum of q_t * w, no idf, no length. Documents
 without any of the query's terms are not in the list; so are all of a segment that has no sidecar, and the buffers', which have no weights.
 
-A sidecar is never modified: it is replaced whole, and belongs to one segment file, whose stamp it carries. When that is rewritten (merged, purged), so must it be.
+A sidecar is never modified: it is replaced whole, and belongs to the documents of one segment, whose stamp it carries. When those are rewritten (merged, purged), so must it be.
+Whether their segment lies in memory, in a file or is cold makes no difference to it: what a search needs of the segment, its remainder has.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +25,7 @@ from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.query import Query, Scoring
 from agentir_ray.lexical.segment import OPEN_BYTES, Segment
 from agentir_ray.lexical.strings import Strings, hashes, pack_strings
-from agentir_ray.lexical.weights import FORMAT_VERSION, LARGEST_WEIGHT, SMALLEST_WEIGHT, stamp
+from agentir_ray.lexical.weights import FORMAT_VERSION, LARGEST_WEIGHT, SMALLEST_WEIGHT
 from agentir_ray.sections import SectionFile
 
 Array = npt.NDArray[Any]
@@ -46,10 +48,14 @@ _COLUMNS = ("length", "seq", "timestamp", "created_at", "expires_at", "importanc
 
 
 class WeightedPostings:
-    def __init__(self, path: Path, segment: Segment) -> None:
-        """Raises DamagedError for a missing, truncated or damaged file and for one that belongs to other documents, FormatError for one of a newer version."""
+    """`encoder` is the identity of what made the weights."""
+
+    def __init__(self, path: Path, stamp: Mapping[str, Any]) -> None:
+        """`stamp` is that of the segment (`weights.stamp`).
+
+        Raises DamagedError for a missing, truncated or damaged file and for one that belongs to other documents, FormatError for one of a newer version.
+        """
         self.path = path
-        self.segment = segment
         self._file = SectionFile(path)
         try:
             meta = json.loads(self._file.array("meta").tobytes())
@@ -58,12 +64,14 @@ class WeightedPostings:
             self.encoding: str = meta["encoding"]
             self.scale = float(meta["scale"])
             self._kind = _KINDS[self.encoding]
-            belongs = {name: meta[name] for name in ("namespace", "documents", "seq_crc")}
+            self.encoder: str = meta["encoder"]
+            belongs = {name: meta[name] for name in stamp}
         except (ValueError, KeyError, TypeError) as error:
-            raise DamagedError(f"{path} has unreadable metadata ({error}); build the sidecar again from the vectors of {segment.path}") from error
-        if belongs != stamp(segment):
-            raise DamagedError(f"{path} holds the weights of other documents than those of {segment.path}; build the sidecar again from their vectors")
+            raise DamagedError(f"{path} has unreadable metadata ({error}); build the sidecar again from the kept vectors") from error
+        if belongs != stamp:
+            raise DamagedError(f"{path} holds the weights of other documents ({belongs}) than those asked for ({dict(stamp)}); build the sidecar again from the kept vectors")
         self.bytes = self._file.length_bytes
+        self._rows: WeakKeyDictionary[Segment, tuple[Array, dict[str, Array]]] = WeakKeyDictionary()
 
     def array(self, name: str) -> Array:
         return self._file.array(name)
@@ -77,15 +85,24 @@ class WeightedPostings:
         return OPEN_BYTES
 
     @cached_property
-    def _row_arrays(self) -> dict[str, Array]:
-        beside = () if self.encoding == "u8" else (f"posting_{self.encoding}",)
-        postings = {name: self._file.array(name) for name in (*_POSTINGS, *beside)}
-        return postings | {name: self.segment.array(name) for name in _COLUMNS} | {"numbers": np.array([self.segment.largest_importance, self.scale, 0.0, 0.0])}
+    def encoded(self) -> npt.NDArray[np.bool_]:
+        """bool (documents): which of them have a vector, be it an empty one."""
+        return self._file.array("encoded").view(np.bool_)
 
-    @cached_property
-    def row(self) -> Array:
-        """What the top-k kernel is told (`kernels.rows`): these postings, the segment's documents; valid as long as this is held."""
-        return make_row(self._row_arrays, self._kind, self.segment.newest_created_us, self.segment.documents)
+    def has(self, docs: Array) -> npt.NDArray[np.bool_]:
+        """bool: which of these documents (int64) have a vector, be it an empty one."""
+        return self.encoded[docs]
+
+    def row(self, segment: Segment) -> Array:
+        """What the top-k kernel is told (`kernels.rows`): these postings, the documents of the segment that has them; valid as long as both are held."""
+        made = self._rows.get(segment)
+        if made is None:
+            beside = () if self.encoding == "u8" else (f"posting_{self.encoding}",)
+            arrays = {name: self._file.array(name) for name in (*_POSTINGS, *beside)} | {name: segment.array(name) for name in _COLUMNS}
+            arrays["numbers"] = np.array([segment.largest_importance, self.scale, 0.0, 0.0])
+            # Of several threads that make it one wins: what the row of another points to would be gone.
+            made = self._rows.setdefault(segment, (make_row(arrays, self._kind, segment.newest_created_us, segment.documents), arrays))
+        return made[0]
 
     @cached_property
     def terms(self) -> Strings:
@@ -106,24 +123,32 @@ class WeightedPostings:
 
 
 def weighted_snapshot(snapshot: Snapshot, sidecars: Sequence[WeightedPostings | None], terms: Sequence[str]) -> Snapshot:
-    """The snapshot as a search by the weights of these terms reads it, for everything that reads one of words. `sidecars`: one a segment of it, None where there is none.
+    """The snapshot as a search by the weights of these terms reads it, for everything that reads one of words; valid as long as snapshot and sidecars are held.
 
-    Its `statistics.df` count postings, to tell long searches from short ones; nothing is scored by them.
+    `sidecars`: one a segment of it, None where there is none: there no term occurs. No segment is cold to it. Its `statistics.df` count postings, to tell long searches from short
+    ones; nothing is scored by them.
     """
-    for sidecar, segment in zip(sidecars, snapshot.segments, strict=True):
-        assert sidecar is None or sidecar.segment is segment
     strings = pack_strings([term.encode(errors="surrogatepass") for term in terms])
     hashed = hashes(strings)
     ordinals = np.full((len(terms), len(sidecars)), -1, np.int64)
     rows = snapshot.rows.copy()
     df = [0] * len(terms)
-    for i, sidecar in enumerate(sidecars):
+    for i, (sidecar, segment) in enumerate(zip(sidecars, snapshot.segments, strict=True)):
         if sidecar is not None:
-            rows[i] = sidecar.row
+            rows[i] = sidecar.row(segment)
             rows[i, NUMBER] = i
             ordinals[:, i] = sidecar.ordinals(strings, hashed)
             df = [count + sidecar.posting_count(t) for count, t in zip(df, ordinals[:, i].tolist(), strict=True)]
-    return snapshot._replace(statistics=snapshot.statistics._replace(df=tuple(df)), rows=rows.reshape(-1, WIDTH), ordinals=ordinals, buffers=(), buffer_filters=())
+    here = np.flatnonzero((ordinals >= 0).any(axis=0))
+    return snapshot._replace(
+        statistics=snapshot.statistics._replace(df=tuple(df)),
+        rows=rows.reshape(-1, WIDTH),
+        newest_first=here[np.argsort(-snapshot.newest[here], kind="stable")],
+        cold=np.zeros(len(sidecars), bool),
+        ordinals=ordinals,
+        buffers=(),
+        buffer_filters=(),
+    )
 
 
 def weight_scoring(query: Query) -> Scoring:

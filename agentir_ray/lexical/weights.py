@@ -5,7 +5,8 @@ so it has the blocks, windows, bitmaps and term dictionary of a segment (`lexica
 
 Sections (T terms by ascending hash, B blocks, P postings):
 
-    meta                JSON: format, encoding, scale, and the stamp of the segment: namespace, documents, seq_crc = CRC-32 of its `seq`
+    meta                JSON: format, encoding, scale, the identity of the encoder, and the stamp of the segment: namespace, documents, seq_crc = CRC-32 of its `seq`
+    encoded uint8       (documents) 1 where the document has a vector, be it an empty one
     term_hash uint64 (T) | term_start int64 (T+1) | term_data uint8 | term_block int64 (T+1)
     block_window uint16 (B) | block_posting uint32 (B+1) | block_skyline uint32 (B+1) | skyline uint8 (B): per block the class of its largest weight
     posting_doc uint16 (P) | posting_class uint8 (P) | class_weight float32 (256): no weight of the class is larger | posting_u16 uint16 (P) or posting_f32 float32 (P)
@@ -73,13 +74,16 @@ def stamp(segment: Segment) -> dict[str, Any]:
     return {"namespace": segment.namespace, "documents": segment.documents, "seq_crc": zlib.crc32(np.ascontiguousarray(segment.array("seq")).data)}
 
 
-def build_weights(vectors: SparseVectors, encoding: Encoding, segment: Segment, scale: float = 1.0) -> dict[str, Array]:
-    """The sections of a sidecar, for `sections.encode_sections`.
+def build_weights(vectors: SparseVectors, encoding: Encoding, stamped: Mapping[str, Any], scale: float = 1.0, encoder: str = "", encoded: Array | None = None) -> dict[str, Array]:
+    """The sections of a sidecar, for `sections.encode_sections`. `stamped` is the segment's `stamp`, `encoder` the identity of what made the vectors.
+
+    `encoded`, bool (documents), tells a document whose vector is empty from one that has none; by default all have one.
 
     u8 and u16 keep weight / scale, which must be whole and at most 255 or 65,535, and give back exactly code * scale (float64); f32 keeps the nearest float32, without a scale.
     Entries of weight 0 are left out. Raises InvalidInputError, naming the first entry that cannot be kept: negative, not finite, out of range, no multiple, a term twice.
     """
-    _check_shape(vectors, segment)
+    documents = int(stamped["documents"])
+    _check_shape(vectors, documents)
     value = _encode(vectors, encoding, scale)
     entries = np.flatnonzero(value)
     value = value[entries]
@@ -97,9 +101,10 @@ def build_weights(vectors: SparseVectors, encoding: Encoding, segment: Segment, 
     weak = int(np.median(posting_class)) + 1 if len(value) else 0  # the bitmaps tell the lower half of the weights from the upper
     class_weight = np.zeros(CLASSES, np.float32)
     class_weight[: len(largest)] = _round_up(largest.astype(np.float64) * (1.0 if encoding == "f32" else scale))
-    meta = {"format": FORMAT_VERSION, "encoding": encoding, "scale": 1.0 if encoding == "f32" else float(scale), **stamp(segment)}
+    meta = {"format": FORMAT_VERSION, "encoding": encoding, "scale": 1.0 if encoding == "f32" else float(scale), "encoder": encoder, **stamped}
     return {
         "meta": np.frombuffer(json.dumps(meta, sort_keys=True).encode(), np.uint8),
+        "encoded": np.ones(documents, np.uint8) if encoded is None else encoded.astype(np.uint8),
         "term_hash": term_hash,
         "term_start": terms.start,
         "term_data": terms.data,
@@ -112,14 +117,14 @@ def build_weights(vectors: SparseVectors, encoding: Encoding, segment: Segment, 
         "posting_class": posting_class,
         "class_weight": class_weight,
         **({} if encoding == "u8" else {f"posting_{encoding}": value}),
-        **dense_bitmaps(term_block, block_window, block_posting, posting_doc, posting_class, weak, segment.documents),
+        **dense_bitmaps(term_block, block_window, block_posting, posting_doc, posting_class, weak, documents),
     }
 
 
-def _check_shape(vectors: SparseVectors, segment: Segment) -> None:
+def _check_shape(vectors: SparseVectors, documents: int) -> None:
     doc_start, term = vectors.doc_start, vectors.term
-    if len(doc_start) != segment.documents + 1:
-        raise InvalidInputError(f"{len(doc_start) - 1:,} vectors do not fit {segment.path}, which has {segment.documents:,} documents; give one each, empty where there is none")
+    if len(doc_start) != documents + 1:
+        raise InvalidInputError(f"{len(doc_start) - 1:,} vectors do not fit a segment of {documents:,} documents; give one each, empty where there is none")
     if len(term) != len(vectors.weight) or doc_start[0] != 0 or doc_start[-1] != len(term) or (np.diff(doc_start) < 0).any():
         raise InvalidInputError(f"doc_start must ascend from 0 to the number of terms ({len(term):,}) and of weights ({len(vectors.weight):,})")
     outside = np.flatnonzero((term < 0) | (term >= len(vectors.terms)))

@@ -23,7 +23,7 @@ from agentir_ray.lexical.search import TopK, Visibility, top_k
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.strings import hashes, pack_strings, pack_texts
 from agentir_ray.lexical.weight_sidecar import WeightedPostings, weight_scoring, weighted_snapshot
-from agentir_ray.lexical.weights import Encoding, SparseVectors, build_weights, pack_vectors
+from agentir_ray.lexical.weights import Encoding, SparseVectors, build_weights, pack_vectors, stamp
 from agentir_ray.sections import encode_sections
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US, Record
 from tests.naive import FOREVER, NaiveIndex, Question, dot
@@ -40,8 +40,8 @@ encodings = st.sampled_from(["u8", "u16", "f32"])
 
 
 def write_weights(vectors: SparseVectors, encoding: Encoding, scale: float, segment: Segment, path: Path) -> WeightedPostings:
-    path.write_bytes(b"".join(encode_sections(build_weights(vectors, encoding, segment, scale))))
-    return WeightedPostings(path, segment)
+    path.write_bytes(b"".join(encode_sections(build_weights(vectors, encoding, stamp(segment), scale))))
+    return WeightedPostings(path, stamp(segment))
 
 
 def some_weights(random: Random, encoding: Encoding, scale: float) -> list[float]:

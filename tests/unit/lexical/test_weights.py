@@ -14,7 +14,7 @@ from agentir_ray.lexical.seal import draft_buffer
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.strings import hashes, pack_strings
 from agentir_ray.lexical.weight_sidecar import WeightedPostings, weight_scoring
-from agentir_ray.lexical.weights import CLASSES, Encoding, SparseVectors, build_weights, pack_vectors, quantise
+from agentir_ray.lexical.weights import CLASSES, Encoding, SparseVectors, build_weights, pack_vectors, quantise, stamp
 from agentir_ray.sections import encode_sections
 from agentir_ray.types import Record
 from tests.properties.index_world import document_of, write_segment
@@ -61,7 +61,7 @@ def vectors_of(weight: float) -> SparseVectors:
 )
 def test_weights_that_cannot_be_kept(segment: Segment, weight: float, encoding: Encoding, scale: float, why: str) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        build_weights(vectors_of(weight), encoding, segment, scale)
+        build_weights(vectors_of(weight), encoding, stamp(segment), scale)
     assert f"the weight {weight} of the term 'odd' in document 1 {why}" in str(caught.value)
     assert isinstance(caught.value, ValueError)
 
@@ -69,12 +69,12 @@ def test_weights_that_cannot_be_kept(segment: Segment, weight: float, encoding: 
 @pytest.mark.parametrize("scale", [0.0, -1.0, 1e-40, 1e37, float("inf"), float("nan")])
 def test_scales_that_give_no_float32(segment: Segment, scale: float) -> None:
     with pytest.raises(InvalidInputError, match="the scale of u8"):
-        build_weights(vectors_of(1.0), "u8", segment, scale)
+        build_weights(vectors_of(1.0), "u8", stamp(segment), scale)
 
 
 def test_an_unknown_encoding(segment: Segment) -> None:
     with pytest.raises(InvalidInputError, match=r"'f16'.*u8, u16, f32"):
-        build_weights(vectors_of(1.0), "f16", segment)  # type: ignore[arg-type]
+        build_weights(vectors_of(1.0), "f16", stamp(segment))  # type: ignore[arg-type]
 
 
 def test_arrays_that_do_not_fit(segment: Segment) -> None:
@@ -91,12 +91,12 @@ def test_arrays_that_do_not_fit(segment: Segment) -> None:
         (good._replace(terms=pack_strings([b"same", b"same"])), "the term 'same' has several numbers"),
     ]:
         with pytest.raises(InvalidInputError, match=why):
-            build_weights(vectors, "f32", segment)
+            build_weights(vectors, "f32", stamp(segment))
 
 
 @pytest.mark.parametrize("encoding", ["u8", "u16", "f32"])
 def test_zeros_are_left_out(segment: Segment, encoding: Encoding) -> None:
-    sections = build_weights(pack_vectors([{"a": 0.0, "b": 1.0}, {"a": 0.0, "b": -0.0}, {"c": 0.0}]), encoding, segment)
+    sections = build_weights(pack_vectors([{"a": 0.0, "b": 1.0}, {"a": 0.0, "b": -0.0}, {"c": 0.0}]), encoding, stamp(segment))
     assert sections["term_data"].tobytes() == b"b" and len(sections["posting_doc"]) == 1
 
 
@@ -117,7 +117,7 @@ def test_classes_bound_their_weights_closely(tmp_path: Path, encoding: Encoding,
     weight = rng.integers(1, most + 1, 3_000) * scale if encoding != "f32" else 10.0 ** rng.uniform(-6, 6, 3_000)
     segment = make_segment(tmp_path / "1.segment", range(1, 1_001))
     vectors = SparseVectors(np.arange(0, 3_001, 3), np.tile(np.arange(3, dtype=np.int32), 1_000), weight, pack_strings([b"x", b"y", b"z"]))
-    sections = build_weights(vectors, encoding, segment, scale)
+    sections = build_weights(vectors, encoding, stamp(segment), scale)
     of, bound = sections["posting_class"], sections["class_weight"].astype(np.float64)
     exact = {"u8": of * scale, "u16": sections.get("posting_u16", of) * scale, "f32": sections.get("posting_f32", of).astype(np.float64)}[encoding]
     assert (exact <= bound[of]).all() and np.isfinite(bound).all() and (np.diff(bound[: int(of.max()) + 1]) >= 0).all()
@@ -136,15 +136,15 @@ def with_meta(sections: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def test_files_that_cannot_be_read(segment: Segment, tmp_path: Path) -> None:
-    path, sections = tmp_path / "1.weights", build_weights(vectors_of(1.0), "u8", segment)
+    path, sections = tmp_path / "1.weights", build_weights(vectors_of(1.0), "u8", stamp(segment))
     with pytest.raises(DamagedError, match="is missing"):
-        WeightedPostings(path, segment)
+        WeightedPostings(path, stamp(segment))
     with pytest.raises(FormatError, match="weight format 2; this version of agentir_ray reads 1"):
-        WeightedPostings(write(with_meta(sections, format=2), path), segment)
+        WeightedPostings(write(with_meta(sections, format=2), path), stamp(segment))
     for changes in ({"encoding": "f8"}, {"encoding": None}, {"scale": "much"}, {"format": None}, {"format": "one"}):
         with pytest.raises(DamagedError, match="unreadable metadata"):
-            WeightedPostings(write(with_meta(sections, **changes), path), segment)
-    sidecar = WeightedPostings(write(sections, path), segment)
+            WeightedPostings(write(with_meta(sections, **changes), path), stamp(segment))
+    sidecar = WeightedPostings(write(sections, path), stamp(segment))
     sidecar.verify()
     assert sidecar.memory_bytes() > 0 and sidecar.bytes == path.stat().st_size
 
@@ -152,15 +152,15 @@ def test_files_that_cannot_be_read(segment: Segment, tmp_path: Path) -> None:
     at = damaged.index(sections["class_weight"].tobytes())
     damaged[at] ^= 1
     path.write_bytes(damaged)
-    sidecar = WeightedPostings(path, segment)
-    for touch in (sidecar.verify, lambda: sidecar.row):
+    sidecar = WeightedPostings(path, stamp(segment))
+    for touch in (sidecar.verify, lambda: sidecar.row(segment)):
         with pytest.raises(DamagedError, match="damaged section 'class_weight'"):
             touch()
 
 
 def test_sidecars_of_other_segments(segment: Segment, tmp_path: Path) -> None:
-    path = write(build_weights(vectors_of(1.0), "u8", segment), tmp_path / "1.weights")
-    assert WeightedPostings(path, make_segment(tmp_path / "same.segment")).posting_count(0) > 0
+    path = write(build_weights(vectors_of(1.0), "u8", stamp(segment)), tmp_path / "1.weights")
+    assert WeightedPostings(path, stamp(make_segment(tmp_path / "same.segment"))).posting_count(0) > 0
     for other in (
         make_segment(tmp_path / "2.segment", range(1, 3)),
         make_segment(tmp_path / "3.segment", range(2, 5)),
@@ -168,11 +168,11 @@ def test_sidecars_of_other_segments(segment: Segment, tmp_path: Path) -> None:
         make_segment(tmp_path / "5.segment", namespace="m"),
     ):
         with pytest.raises(DamagedError, match="weights of other documents"):
-            WeightedPostings(path, other)
+            WeightedPostings(path, stamp(other))
 
 
 def test_terms_are_found(segment: Segment, tmp_path: Path) -> None:
-    sidecar = WeightedPostings(write(build_weights(vectors_of(1.0), "u16", segment), tmp_path / "1.weights"), segment)
+    sidecar = WeightedPostings(write(build_weights(vectors_of(1.0), "u16", stamp(segment)), tmp_path / "1.weights"), stamp(segment))
     wanted = pack_strings([b"odd", b"absent", b"fine"])
     odd, absent, fine = sidecar.ordinals(wanted, hashes(wanted)).tolist()
     assert absent == -1 and {odd, fine} == {0, 1}
