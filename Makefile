@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $$p && break; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench compare temporal soak crash clean
+.PHONY: help setup demo test lint format bench compare temporal channels soak crash clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/'
@@ -52,6 +52,9 @@ temporal: $(STAMP) ## what partitions by time and the recency prior give and cos
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]' -c constraints.txt
 	$(BIN)/python -m benchmarks.temporal
 	$(BIN)/python -m benchmarks.session_sim
+
+channels: $(STAMP) ## what encoders find, alone and together, and what they cost; the first run encodes for an hour, AGENTIR_BENCH_CACHE keeps it
+	$(BIN)/python -m benchmarks.channels
 
 soak: $(STAMP) ## the long form of the tests marked `soak`
 	AGENTIR_LONG=1 $(BIN)/python -m pytest -n 2 -m soak
