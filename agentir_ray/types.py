@@ -119,10 +119,45 @@ class Explanation:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class ChannelScore:
+    """What one channel says of a record: its raw `score` (None: it has none of it), its `rank` in the channel's list (None: not in it), and what it `adds` at this `weight`.
+
+    `normalised` is the score between the least possible and the list's maximum, where the mode normalises.
+    """
+
+    channel: str
+    weight: float
+    score: float | None
+    rank: int | None
+    normalised: float | None
+    adds: float
+
+
+@dataclass(frozen=True, slots=True)
+class FusedExplanation:
+    """Why a hit of another mode than bm25 has its score.
+
+    `own` is the sum of what the channels add, in order, less `passages` (the passage penalty). With a context weight w and neighbours it becomes (1 - w) * own + w * context, where
+    `context` is the mean of the neighbours' own scores (None: there are none, or they do not count); then recency and importance are added, which gives `fused`. `reranked` is what
+    the reranker gave, normalised (None: it was not asked, or did not come so far), and `score` what became of all that.
+    """
+
+    channels: tuple[ChannelScore, ...]
+    passages: float
+    own: float
+    context: float | None
+    recency: float
+    importance: float
+    fused: float
+    reranked: float | None
+    score: float
+
+
 class Hit(NamedTuple):
     record: Record
     score: float
-    explanation: Explanation | None = None
+    explanation: Explanation | FusedExplanation | None = None
 
 
 @dataclass(frozen=True, slots=True)

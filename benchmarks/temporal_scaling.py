@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from agentir_ray import Memory
+from agentir_ray.engine.by_words import ByWords
 from agentir_ray.engine.covering import rank
 from agentir_ray.engine.request import make_request
 from agentir_ray.lexical.query import Bm25, parse_query, scoring
@@ -173,7 +174,7 @@ def _search(memory: Memory, coverage: str | float) -> Timed:
         pass
     asked: dict[str, Any] = dict.fromkeys(("since", "until", "where", "session", "role", "as_of", "recency", "importance", "min_score", "deadline_ms", "max_tokens"))
     request = make_request("", memory._store.clock.now_us(), k=K, offset=0, mode="auto", coverage=coverage, explain=False, **asked)
-    return Timed(lambda query: rank(namespace, query, request, Bm25(), None), lambda question: parse_query(namespace.analyzer, question.text))
+    return Timed(lambda query: rank(namespace, ByWords(query, Bm25(), request), request, None), lambda question: parse_query(namespace.analyzer, question.text))
 
 
 def _kernel(memory: Memory, coverage: dict[str, Any] | None) -> Timed:

@@ -6,7 +6,7 @@ Threads may share a `Memory`. `use` gives other namespaces of the same open stor
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from agentir_ray.analysis import ANALYZERS
 from agentir_ray.clock import Clock, SystemClock
@@ -27,6 +27,7 @@ from agentir_ray.lexical.filters import EVERYTHING
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.lexical.query import Bm25
 from agentir_ray.lexical.segment import ColdSegmentError
+from agentir_ray.retrieval.reranker import Reranker
 from agentir_ray.types import ForgetReceipt, Page, Problem, Record, RetentionReceipt, SearchResult, Time
 
 PURGE_WAIT_S = 60.0
@@ -260,6 +261,13 @@ class Memory:
         max_tokens: int | None = None,
         explain: bool = False,
         temporal: str | None = None,
+        weights: Mapping[str, float] | None = None,
+        depth: int | None = None,
+        context_weight: float | None = None,
+        passage_penalty: float | None = None,
+        rerank: Literal["maxsim"] | Reranker | None = None,
+        rerank_weight: float | None = None,
+        rerank_depth: int | None = None,
     ) -> SearchResult:
         """The `k` best records for `query`, best first, equal scores newer first.
 
@@ -271,11 +279,21 @@ class Memory:
         `temporal="parse"` reads English times in `query` ("yesterday", "last March", "between March and May 2022") and searches only what happened then, within `since` and
         `until`; the result's `time_range` says which words were taken for which range. Days are those of `as_of`'s UTC offset (default: UTC). What is not certainly a time of
         the past changes nothing. It is for timestamps that say when something happened: where they say when it was told, "two years ago" names another time.
+
+        `mode` says which channels are asked (docs/channels.md): "bm25" (and "auto" for now), "dense" and "sparse" alone, or several as one: "rrf" by their ranks, "agent_rrf" with
+        some recency and importance, "convex" by their scores. For those, `weights` maps channels to numbers, 0 leaves one out (default: 1 each), and `depth` says how many of the
+        best of each channel are looked at. `context_weight` w gives a record (1 - w) of its own score and w of the mean of its neighbours', which are up to two records before and
+        after it in its session; `passage_penalty` takes that much from the score of a record for each doubling of its passages.
+
+        `rerank="maxsim"`, or any `Reranker`, looks again at the `rerank_depth` best (default 50); `rerank_weight` (default 0.6) is the part of the final score that it gives.
+
+        Raises EncoderMissingError, EncoderMismatchError: "bm25" goes on serving.
         """
         request = make_request(
             query, self._store.clock.now_us(), k=k, offset=offset, mode=mode, since=since, until=until, where=where, session=session, role=role, coverage=coverage, as_of=as_of,
             recency=recency, importance=importance, min_score=min_score, deadline_ms=deadline_ms, max_tokens=max_tokens, explain=explain,
-            temporal=temporal,
+            temporal=temporal, weights=weights, depth=depth, context_weight=context_weight, passage_penalty=passage_penalty, rerank=rerank, rerank_weight=rerank_weight,
+            rerank_depth=rerank_depth,
         )  # fmt: skip
         return self._read(lambda namespace: search(self._store, namespace, request, self._bm25))
 

@@ -5,20 +5,17 @@ asked for widen it, an explicit range of time says all there is to say. Spilled 
 can load them asks again. It knows no store and loads nothing itself.
 """
 
-from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from agentir_ray.engine.asker import Answers, Asker, Bools
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.partitions import PartitionTable
 from agentir_ray.engine.request import Request
-from agentir_ray.lexical.asking import bounds
-from agentir_ray.lexical.filters import EVERYTHING
 from agentir_ray.lexical.index import Snapshot
-from agentir_ray.lexical.query import Bm25, Query, Scoring, scoring
-from agentir_ray.lexical.search import TopK, Visibility, top_k
+from agentir_ray.lexical.search import Expired, TopK, Visibility
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.temporal.partitions import Partitions
 from agentir_ray.temporal.prior import Decision
@@ -27,8 +24,6 @@ from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Coverage, to_datetime
 AUTO_EPS = 0.01  # of the answers, at most, may lie in spilled partitions that `auto` leaves where they are
 WIDEN = 2
 EVERYTHING_SEARCHED = "everything was searched, or skipped because it could not reach the answer"
-
-Bools = npt.NDArray[np.bool_]
 
 
 class Asked(NamedTuple):
@@ -46,8 +41,7 @@ class Ranked(NamedTuple):
     answer; the segments of `missing` among them are worth loading. `decision` is the prior's, where one was asked for.
     """
 
-    snapshot: Snapshot
-    scoring: Scoring
+    answers: Answers
     best: TopK
     table: PartitionTable
     partitions: Partitions
@@ -56,6 +50,10 @@ class Ranked(NamedTuple):
     missing: tuple[Segment, ...]
     decision: Decision | None
     ranged: bool
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.answers.snapshot
 
     @property
     def complete(self) -> bool:
@@ -72,13 +70,13 @@ class Ranked(NamedTuple):
         return Asked(self.partitions, horizon, self.complete)
 
 
-def rank(namespace: Namespace, query: Query, request: Request, bm25: Bm25, expired: Callable[[], bool] | None) -> Ranked:
+def rank(namespace: Namespace, asker: Asker, request: Request, expired: Expired | None) -> Ranked:
     """The best of what is here. What is missing is named newest first, so that it is loaded before a search need be widened."""
     recency = namespace.recency
-    snapshot = namespace.index.snapshot(query.terms, request.expression)
-    scores = scoring(query, snapshot.statistics, bm25)
+    answers = asker.look(namespace)
+    snapshot = answers.snapshot
     table = namespace.partition_table(snapshot, recency.width_us)
-    visibility, wanted = request.visibility, request.k + request.offset
+    visibility, wanted = request.visibility, request.wanted
     partitions = table.at(snapshot.buffers, visibility.as_of_us)
     hottest, decision = partitions.total, None
     ranged = has_range(visibility)
@@ -92,8 +90,8 @@ def rank(namespace: Namespace, query: Query, request: Request, bm25: Bm25, expir
         narrowed = visibility
         if hottest < partitions.total:
             narrowed = Visibility(visibility.as_of_us, visibility.written_until_us, partitions.since_us(hottest))
-        best = top_k(snapshot, scores, wanted, narrowed, request.expression, request.priors, request.min_score, expired)
-        left = _could_matter(snapshot, scores, request, narrowed, best, wanted) if np.count_nonzero(best.left) else best.left
+        best = answers.top_k(wanted, narrowed, expired)
+        left = answers.could_matter(best, narrowed, wanted) if np.count_nonzero(best.left) else best.left
         cold = left & snapshot.cold if np.count_nonzero(left) else left
         if len(best.score) == wanted or hottest == partitions.total or (expired is not None and expired()):
             break  # what was found in time is kept, rather than begun anew
@@ -110,26 +108,21 @@ def rank(namespace: Namespace, query: Query, request: Request, bm25: Bm25, expir
         if not enough:  # one, and then as many as were loaded: the first may do
             newest_first = newest_first[: max(1, sum(bool(segment.spilled) and not segment.cold for segment in snapshot.segments))]
         missing = tuple([snapshot.segments[i] for i in newest_first.tolist()])
-    return Ranked(snapshot, scores, best, table, partitions, hottest, left, missing, decision, ranged)
+    return Ranked(answers, best, table, partitions, hottest, left, missing, decision, ranged)
 
 
 def has_range(visibility: Visibility) -> bool:
     return visibility.since_us != MIN_TIME_US or visibility.until_us != MAX_TIME_US
 
 
-def _could_matter(snapshot: Snapshot, scores: Scoring, request: Request, visibility: Visibility, best: TopK, wanted: int) -> Bools:
-    """Those of the segments left out that could reach the answer."""
-    reach = bounds(snapshot, scores, visibility, request.priors)
-    threshold = float(best.score[-1]) if len(best.score) == wanted else -np.inf
-    could: Bools = best.left & (reach > -np.inf) & (reach >= max(threshold, request.min_score))
-    if request.expression is not EVERYTHING:
-        for i in np.flatnonzero(could).tolist():
-            could[i] = bool(snapshot.segments[i].passing(request.expression).any())
-    return could
-
-
 def coverage_of(ranked: Ranked, request: Request, why_left: str) -> Coverage:
     """What the answer says of itself; `why_left` tells why spilled segments could not be loaded, empty if nobody tried."""
+    covered = _covered(ranked, request, why_left)
+    reservation = ranked.answers.reservation
+    return replace(covered, exact=False, reason=f"{covered.reason}; {reservation}") if reservation else covered
+
+
+def _covered(ranked: Ranked, request: Request, why_left: str) -> Coverage:
     best, table, decision, partitions = ranked.best, ranked.table, ranked.decision, ranked.partitions
     mode, older = str(request.coverage), partitions.total - ranked.hottest
     asked_for = partitions.from_on(ranked.hottest)

@@ -66,6 +66,11 @@ class EncodersInUse:
         """The encoder of a channel, or None."""
         return {DENSE: self.dense, SPARSE: self.sparse, TOKENS: self.dense if self.token_vectors else None}[channel]
 
+    @property
+    def gives_tokens(self) -> bool:
+        """Whether the dense encoder gives the vectors of tokens, kept or not."""
+        return _has(self.dense, "encode_queries_late")
+
     def names(self) -> list[str]:
         """The channels that there is an encoder for."""
         return [channel for channel in CHANNELS if self.of(channel) is not None]

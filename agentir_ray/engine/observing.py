@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from agentir_ray.clock import Clock
+from agentir_ray.engine.by_words import ByWords
 from agentir_ray.engine.covering import Asked, Ranked, has_range, rank
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.recency import Observation
@@ -80,12 +81,8 @@ class Observer:
         return int(self._random.geometric(AUDITED))
 
     def searched(self, namespace: Namespace, query_id: str, query: Query, request: Request, bm25: Bm25, ranked: Ranked) -> None:
-        """A search was answered. The caller has acquired the namespace."""
-        self._asked[query_id] = namespace.number, ranked.asked
-        if len(self._asked) > KEPT_QUERIES:
-            with self._lock:
-                while len(self._asked) > KEPT_QUERIES:
-                    self._asked.popitem(last=False)
+        """A search by words was answered. The caller has acquired the namespace."""
+        self.remember(namespace, query_id, ranked)
         if has_range(request.visibility) or request.expression is not EVERYTHING or request.min_score > -np.inf:
             return  # a session, say, is a range of time in disguise: what is asked of a part says nothing of what else is asked for
         self._until_audit -= 1
@@ -94,11 +91,19 @@ class Observer:
             if self._clock.monotonic_ns() < self._rests_until_ns:
                 return  # before anything is known of the answer: to leave out those that are dear to learn from would leave out the old
             observation = None
-            if ranked.complete and request.k + request.offset > 1:
+            if ranked.complete and request.wanted > 1:
                 observation = _observation(ranked)
                 if observation is None:
                     return
             self._take(_Audit(namespace, ranked.partitions.width_us, observation, query, request, bm25))
+
+    def remember(self, namespace: Namespace, query_id: str, ranked: Ranked) -> None:
+        """What feedback on a search will need to know of it, whatever its mode."""
+        self._asked[query_id] = namespace.number, ranked.asked
+        if len(self._asked) > KEPT_QUERIES:
+            with self._lock:
+                while len(self._asked) > KEPT_QUERIES:
+                    self._asked.popitem(last=False)
 
     def _take(self, audit: _Audit) -> None:
         if audit.observation is None and not audit.query.terms:
@@ -142,9 +147,9 @@ class Observer:
 
     def _ask_again(self, audit: _Audit) -> Observation | None:
         request = audit.request._replace(coverage="exact", k=2, offset=0)
-        ranked = rank(audit.namespace, audit.query, request, audit.bm25, None)
+        ranked = rank(audit.namespace, ByWords(audit.query, audit.bm25, request), request, None)
         if ranked.missing and not self._load(audit.namespace, ranked.missing, None):
-            ranked = rank(audit.namespace, audit.query, request, audit.bm25, None)
+            ranked = rank(audit.namespace, ByWords(audit.query, audit.bm25, request), request, None)
         return _observation(ranked) if ranked.complete else None
 
     def feedback(self, namespace: Namespace, record_ids: Sequence[str], query_id: str) -> None:

@@ -12,6 +12,7 @@ from agentir_ray.lexical.filters.expression import And
 from agentir_ray.lexical.filters.metadata import shown
 from agentir_ray.lexical.query import Bm25, Priors
 from agentir_ray.lexical.search import Visibility
+from agentir_ray.retrieval.fusion import IMPORTANCE_WEIGHT, RECENCY_TAU_US, RECENCY_WEIGHT
 from agentir_ray.temporal.partitions import MAX_WIDTH_US, MIN_WIDTH_US
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, Time, TimeRange, kind_of, to_time_us, utc_offset_us
 
@@ -21,11 +22,38 @@ MAX_WHOLE = 2**63 - 1
 MAX_DEADLINE_NS = 2.0**62  # a century and a half
 MAX_K1 = 1_000  # scores are as good as linear in the term frequency long before, and products with it stay far from overflow
 LEAST_COVERAGE = 1e-16  # what is less cannot be told from 0 once it is taken from 1
-MODES = ("auto", "bm25")
+AUTO, BM25, DENSE, SPARSE, RRF, CONVEX, AGENT_RRF = MODES = ("auto", "bm25", "dense", "sparse", "rrf", "convex", "agent_rrf")
+CHANNELS = (BM25, SPARSE, DENSE)  # in the order of their cost
+FUSED = frozenset((RRF, CONVEX, AGENT_RRF))
+DEPTH = 100  # of each channel's list, in a fused mode
+MAX_DEPTH = 10_000
+MAXSIM = "maxsim"
+RERANK_DEPTH, RERANK_WEIGHT = 50, 0.6
+MAX_RERANK_DEPTH = 1_000
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0, "y": 31_557_600.0}
 
 Duration = str | int | float | timedelta
 Recency = tuple[float, Duration]
+
+
+class Fusion(NamedTuple):
+    """How channels become one ranking: `weights` by channel (None: 1 each), `depth` of each channel's list, the weight of neighbours, the penalty for each doubling of passages."""
+
+    weights: Mapping[str, float] | None = None
+    depth: int = DEPTH
+    context_weight: float = 0.0
+    passage_penalty: float = 0.0
+
+
+class Reranking(NamedTuple):
+    """A `Reranker`, or the name of one, the weight of what it says, and of how many of the best it is asked."""
+
+    reranker: Any
+    weight: float
+    depth: int
+
+
+NO_FUSION = Fusion()
 
 
 class Request(NamedTuple):
@@ -42,12 +70,21 @@ class Request(NamedTuple):
     max_tokens: int | None
     explain: bool
     time_range: TimeRange | None = None  # what the query says of time, which `visibility` has taken in
+    fusion: Fusion = NO_FUSION
+    reranking: Reranking | None = None
+
+    @property
+    def wanted(self) -> int:
+        """How many documents are ranked."""
+        wanted = self.k + self.offset
+        return wanted if self.reranking is None else max(wanted, self.reranking.depth)
 
 
 def make_request(
     query: object, now_us: int, *, k: int, offset: int, mode: str, since: Time | None, until: Time | None, where: Mapping[str, Any] | None, session: str | None,
     role: str | None, coverage: str | float, as_of: Time | None, recency: Recency | None, importance: float | None, min_score: float | None, deadline_ms: float | None,
-    max_tokens: int | None, explain: bool, temporal: str | None = None,
+    max_tokens: int | None, explain: bool, temporal: str | None = None, weights: Mapping[str, float] | None = None, depth: int | None = None, context_weight: float | None = None,
+    passage_penalty: float | None = None, rerank: Any = None, rerank_weight: float | None = None, rerank_depth: int | None = None,
 ) -> Request:  # fmt: skip
     """Raises InvalidInputError naming the parameter, or InvalidFilterError."""
     if not isinstance(query, str):
@@ -59,7 +96,7 @@ def make_request(
     if k + offset > MAX_HITS:
         raise InvalidInputError(f"k + offset is {k + offset:,}; at most {MAX_HITS:,} hits can be ranked")
     if not isinstance(mode, str) or mode not in MODES:
-        raise InvalidInputError(f"mode is {shown(mode)}; this version has {', '.join(MODES)}")
+        raise InvalidInputError(f"mode is {shown(mode)}; give one of {', '.join(MODES)}")
     if temporal is not None and not (isinstance(temporal, str) and temporal == "parse"):
         raise InvalidInputError(f"temporal is {shown(temporal)}; give 'parse' to have times that the query names narrow the search, or None")
     visibility, time_range = visibility_of(now_us, since, until, as_of), None
@@ -73,13 +110,54 @@ def make_request(
         _coverage(coverage),
         visibility,
         expression_of(where, session, role),
-        _priors(recency, importance),
+        _priors(mode, recency, importance),
         -math.inf if min_score is None else _number(min_score, "min_score"),
         None if deadline_ms is None else round(min(_number(deadline_ms, "deadline_ms", positive=True) * 1e6, MAX_DEADLINE_NS)),
         None if max_tokens is None else whole_number(max_tokens, "max_tokens", 1),
         explain,
         time_range,
+        _fusion(mode, weights, depth, context_weight, passage_penalty),
+        _reranking(rerank, rerank_weight, rerank_depth),
     )
+
+
+def _fusion(mode: str, weights: object, depth: int | None, context_weight: float | None, passage_penalty: float | None) -> Fusion:
+    if mode not in FUSED:
+        given = {"weights": weights, "depth": depth, "context_weight": context_weight, "passage_penalty": passage_penalty}
+        for name in [name for name, value in given.items() if value is not None]:
+            raise InvalidInputError(f"{name} is for the modes {', '.join(sorted(FUSED))}, not for {mode!r}; a single channel fuses, too: mode='convex', weights={{'bm25': 1}}")
+        return NO_FUSION
+    share = 0.0 if context_weight is None else _number(context_weight, "context_weight", positive=True)
+    if share > 1.0:
+        raise InvalidInputError(f"context_weight is {shown(context_weight)}; give a number from 0 to 1")
+    penalty = 0.0 if passage_penalty is None else _number(passage_penalty, "passage_penalty", positive=True)
+    if penalty and mode != CONVEX:
+        raise InvalidInputError(f"passage_penalty is for the mode 'convex', not for {mode!r}")
+    return Fusion(_weights(weights), DEPTH if depth is None else whole_number(depth, "depth", 1, MAX_DEPTH), share, penalty)
+
+
+def _weights(weights: object) -> Mapping[str, float] | None:
+    if weights is None:
+        return None
+    if not isinstance(weights, Mapping) or not weights or not all(isinstance(name, str) and name in CHANNELS for name in weights):
+        raise InvalidInputError(f"weights is {shown(weights)}; give a number from 0 on to some of {', '.join(CHANNELS)}, such as {{'bm25': 0.3, 'dense': 0.7}}")
+    checked = {name: _number(weights[name], f"the weight of {name}", positive=True) for name in CHANNELS if name in weights}
+    if not any(checked.values()):
+        raise InvalidInputError("all weights are 0; give some channel more")
+    return checked
+
+
+def _reranking(rerank: Any, weight: float | None, depth: int | None) -> Reranking | None:
+    if rerank is None:
+        if weight is not None or depth is not None:
+            raise InvalidInputError("rerank_weight and rerank_depth are given without rerank; give rerank='maxsim' or a Reranker")
+        return None
+    if not (isinstance(rerank, str) and rerank == MAXSIM) and not callable(getattr(rerank, "rerank", None)):
+        raise InvalidInputError(f"rerank is {shown(rerank)}; give 'maxsim' or a Reranker")
+    share = RERANK_WEIGHT if weight is None else _number(weight, "rerank_weight", positive=True)
+    if share > 1.0:
+        raise InvalidInputError(f"rerank_weight is {shown(weight)}; give a number from 0 to 1")
+    return Reranking(rerank, share, RERANK_DEPTH if depth is None else whole_number(depth, "rerank_depth", 1, MAX_RERANK_DEPTH))
 
 
 def visibility_of(now_us: int, since: Time | None, until: Time | None, as_of: Time | None) -> Visibility:
@@ -147,8 +225,11 @@ def check_bm25(value: object) -> Bm25:
     return bm25
 
 
-def _priors(recency: Recency | None, importance: float | None) -> Priors:
-    weight, tau_us = 0.0, 1.0
+def _priors(mode: str, recency: Recency | None, importance: float | None) -> Priors:
+    """`agent_rrf` has some of its own (DESIGN 7): well below the largest reciprocal rank, so that they decide between what is as good as equal."""
+    weight, tau_us = (RECENCY_WEIGHT, RECENCY_TAU_US) if mode == AGENT_RRF else (0.0, 1.0)
+    if importance is None and mode == AGENT_RRF:
+        importance = IMPORTANCE_WEIGHT
     if recency is not None:
         if not isinstance(recency, tuple | list) or len(recency) != 2:
             raise InvalidInputError(f"recency is {shown(recency)}; give (weight, tau), such as (0.5, '30d')")

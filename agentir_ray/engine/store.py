@@ -30,6 +30,7 @@ from agentir_ray.engine.manifest import Manifest, manifest_of
 from agentir_ray.engine.namespace import Namespace, WriteBatch, load
 from agentir_ray.engine.observing import Observer
 from agentir_ray.engine.policy import DEFAULT_LIMITS, Limits
+from agentir_ray.engine.query_encoding import QueryEncodings
 from agentir_ray.engine.residents import Residents, default_max_files
 from agentir_ray.engine.sidecars import remove_damaged
 from agentir_ray.engine.spilling import Spiller
@@ -95,6 +96,7 @@ class Store:
         self.clock = clock
         self.read_only = read_only
         self.encoders = encoders or EncodersInUse()
+        self.query_encodings = QueryEncodings()
         self.memory_budget_bytes = memory_budget_bytes
         self.cache = SegmentCache(memory_budget_bytes // CACHE_SHARE)
         self._residents = Residents(self._load, self._is_due, self._refresh, memory_budget_bytes - self.cache.budget_bytes, default_max_files() if max_files is None else max_files)

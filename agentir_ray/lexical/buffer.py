@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from agentir_ray.kernels.growing import append_postings, find_tf
 from agentir_ray.lexical.document import IndexedDocument
-from agentir_ray.lexical.filters.keys import EXISTS, field_key
+from agentir_ray.lexical.filters.keys import EXISTS, SESSION_IS, field_key
 from agentir_ray.lexical.overlay import Changes, Overlay
 from agentir_ray.types import MIN_TIME_US
 
@@ -52,6 +52,7 @@ class BufferView(NamedTuple):
     importance: Array
     changes: Changes
     bodies: Sequence[bytes]
+    sessions: Sequence[bytes | None]
 
     def tf(self, term: int, doc: int) -> int:
         """tf of the `term`-th asked term in `doc`."""
@@ -68,6 +69,7 @@ class Buffer:
         self.live_documents = 0
         self.live_length = 0
         self.bodies: list[bytes] = []
+        self.sessions: list[bytes | None] = []  # the key of each document's session
         self.stored_bytes = 0
         self.id_docs: dict[str, tuple[int, ...]] = {}  # tuples of ints, which the garbage collector soon leaves alone
         self.doc_ids: list[str] = []
@@ -117,7 +119,10 @@ class Buffer:
         self._largest_importance = max(self._largest_importance, document.importance)
         self._postings += len(numbers)
         self.doc_posting[doc + 1] = self._postings
+        session = None
         for key in document.keys:
+            if key.startswith(SESSION_IS):
+                session = key
             docs = self.key_docs.get(key)
             if docs is None:
                 self.key_docs[key] = array("I", (doc,))
@@ -127,6 +132,7 @@ class Buffer:
         self.id_docs[document.id] = (*self.id_docs.get(document.id, ()), doc)
         self.doc_ids.append(document.id)
         self.bodies.append(document.stored)
+        self.sessions.append(session)
         self.stored_bytes += len(document.stored)
         self.live_documents += 1
         self.live_length += document.length
@@ -187,6 +193,7 @@ class Buffer:
             self.importance,
             self.overlay.view(),
             self.bodies,
+            self.sessions,
         )
         return view, self.df.take(numbers).tolist()
 

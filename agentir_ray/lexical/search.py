@@ -22,6 +22,7 @@ from agentir_ray.lexical.query import Priors, Scoring
 from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US
 
 Array = npt.NDArray[Any]
+Expired = Callable[[], bool]  # whether the time is up
 LONG_POSTINGS = 65_536  # some 0.1 ms of work; with less the GIL is kept, as getting it back beside a busy writer would cost more
 _local = threading.local()
 
@@ -89,7 +90,7 @@ def top_k(
     expression: Expression = EVERYTHING,
     priors: Priors = Priors(),
     min_score: float = -np.inf,
-    expired: Callable[[], bool] | None = None,
+    expired: Expired | None = None,
 ) -> TopK:
     """The k best visible documents, best first, equal scores newer first; k >= 1. `expired` is asked before each segment whether the time is up."""
     heap = np.empty(k, np.float64), np.empty(k, np.int64), np.empty(k, np.int64)

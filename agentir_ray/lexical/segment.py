@@ -10,7 +10,7 @@ postings. A change of temperature makes another segment over the same documents 
 import copy
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -329,6 +329,13 @@ class Segment:
             self._cache.put(self.serial, expression, words, words.nbytes + key_bytes)
         assert isinstance(words, np.ndarray)
         return words
+
+    def cached(self, what: str) -> Sized | None:
+        """What somebody made from this segment and put into the store's cache."""
+        return self._cache.get(self.serial, what)
+
+    def cache(self, what: str, value: Sized, size_bytes: int) -> None:
+        self._cache.put(self.serial, what, value, size_bytes)
 
     # What a filter asks (lexical/filters).
 

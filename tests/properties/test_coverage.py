@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from agentir_ray import Memory
 from agentir_ray.analysis import get_analyzer
 from agentir_ray.clock import ManualClock
+from agentir_ray.engine.by_words import ByWords
 from agentir_ray.engine.covering import rank
 from agentir_ray.engine.policy import Limits
 from agentir_ray.engine.request import make_request
@@ -170,11 +171,11 @@ def test_a_deadline_keeps_what_was_found_before_widening(tmp_path: Path, random:
     request = make_request("river", NOW_US, **{**ASKED, "k": 60, "coverage": 0.9})
     with world.memory._store.namespace(world.memory.namespace) as namespace:
         query = parse_query(namespace.analyzer, "river")
-        whole = rank(namespace, query, request, Bm25(), None)
+        whole = rank(namespace, ByWords(query, Bm25(), request), request, None)
         assert whole.hottest == whole.partitions.total
         for looks in range(1, 30):
             asked = iter(range(looks))
-            best = rank(namespace, query, request, Bm25(), lambda asked=asked: next(asked, None) is None)
+            best = rank(namespace, ByWords(query, Bm25(), request), request, lambda asked=asked: next(asked, None) is None)
             since_us = best.partitions.since_us(best.hottest)
             if not best.left.any():
                 expected = world.oracle.search(Question(["river"], [1.0], k=60, now_us=NOW_US, since_us=since_us))

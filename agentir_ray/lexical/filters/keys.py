@@ -37,6 +37,7 @@ METADATA_PREFIX = "metadata."
 
 _SIGN = 1 << 63
 _SESSION, _ROLE, _SUPERSEDES = b"session\0", b"role\0", b"supersedes\0"
+SESSION_IS = _SESSION + STRING  # then follows its name
 
 
 def document_keys(*, session: str | None, role: str | None, supersedes: str | None, metadata: Metadata) -> list[bytes]:

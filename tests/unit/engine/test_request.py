@@ -22,6 +22,7 @@ from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US
 DEFAULTS: dict[str, Any] = {
     "k": 10, "offset": 0, "mode": "auto", "since": None, "until": None, "where": None, "session": None, "role": None, "coverage": "auto", "as_of": None, "recency": None,
     "importance": None, "min_score": None, "deadline_ms": None, "max_tokens": None, "explain": False, "temporal": None,
+    "weights": None, "depth": None, "context_weight": None, "passage_penalty": None, "rerank": None, "rerank_weight": None, "rerank_depth": None,
 }  # fmt: skip
 HUGE = 10**5_000  # its repr raises
 NAN = float("nan")
@@ -39,7 +40,7 @@ BAD: dict[str, list[Any]] = {
     "query": [None, 5, b"x", ["x"], "x" * (MAX_QUERY_BYTES + 1)],
     "k": [0, -1, 1.0, True, "5", None, NAN, [], 10_001, HUGE, -HUGE, np.float64(3)],
     "offset": [-1, 1.0, True, "5", None, HUGE],
-    "mode": ["dense", "", None, 1, [], np.array(["auto", "bm25"]), HUGE],
+    "mode": ["vector", "", None, 1, [], np.array(["auto", "bm25"]), HUGE],
     "since": ["", "soon", 1.5, True, [], 10**30, HUGE, MAX_TIME_US + 1],
     "until": ["", "soon", 1.5, True, [], 10**30, HUGE, MAX_TIME_US + 1],
     "as_of": ["", "soon", 1.5, True, [], 10**30, HUGE, MAX_TIME_US + 1],
@@ -55,8 +56,52 @@ BAD: dict[str, list[Any]] = {
     "min_score": [NAN, math.inf, -math.inf, "1", True, [], 10**400, HUGE],
     "deadline_ms": [-1, NAN, math.inf, "1", True, [], HUGE],
     "max_tokens": [0, -1, 1.5, NAN, "1", True, [], HUGE, -HUGE],
+    "weights": [{}, [], "bm25", 1.0, {"bm26": 1}, {5: 1}, {"bm25": -1}, {"bm25": NAN}, {"bm25": "1"}, {"bm25": True}, {"bm25": 0, "dense": 0.0}, {"dense": HUGE}, HUGE],
+    "depth": [0, -1, 1.5, True, "5", [], NAN, 10_001, HUGE],
+    "context_weight": [-0.1, 1.1, NAN, "1", True, [], HUGE],
+    "passage_penalty": [-0.1, NAN, math.inf, "1", True, [], HUGE],
+    "rerank": ["", "maxsims", 1, [], object(), HUGE, np.array(["maxsim"])],
+    "rerank_weight": [-0.1, 1.1, NAN, "1", True, [], HUGE],
+    "rerank_depth": [0, -1, 1.5, True, "5", [], NAN, 1_001, HUGE],
     "temporal": ["", "Parse", "auto", True, 1, [], b"parse", HUGE, np.array(["parse"])],
 }  # fmt: skip
+
+
+FUSING = {"weights": {"bm25": 1}, "depth": 5, "context_weight": 0.5, "passage_penalty": 0.1}
+
+
+@pytest.mark.parametrize("name", FUSING)
+def test_what_fuses_is_refused_where_nothing_is_fused(name: str) -> None:
+    for mode in ("auto", "bm25", "dense", "sparse"):
+        with pytest.raises(InvalidInputError, match=f"{name} is for the modes agent_rrf, convex, rrf"):
+            request(mode=mode, **{name: FUSING[name]})
+
+
+def test_a_penalty_of_passages_is_for_scores_and_not_for_ranks() -> None:
+    assert request(mode="convex", passage_penalty=0.1).fusion.passage_penalty == 0.1
+    with pytest.raises(InvalidInputError, match="passage_penalty is for the mode 'convex'"):
+        request(mode="rrf", passage_penalty=0.1)
+
+
+@pytest.mark.parametrize("name", ["rerank_weight", "rerank_depth"])
+def test_how_to_rerank_is_refused_where_nobody_does(name: str) -> None:
+    with pytest.raises(InvalidInputError, match="without rerank"):
+        request(**{name: 1})
+
+
+def test_weights_come_in_the_order_of_the_channels_cost() -> None:
+    assert request(mode="rrf", weights={"dense": 1, "bm25": 0, "sparse": 2}).fusion.weights == {"bm25": 0.0, "sparse": 2.0, "dense": 1.0}
+
+
+def test_agent_rrf_prefers_the_recent_and_the_important_a_little() -> None:
+    assert request(mode="agent_rrf").priors == Priors(0.002, 30 * 86_400e6, 0.001)
+    assert request(mode="agent_rrf", recency=(0.5, "1d"), importance=0.0).priors == Priors(0.5, 86_400e6, 0.0)
+
+
+def test_what_is_reranked_is_ranked_before() -> None:
+    assert request(k=3, offset=2).wanted == 5
+    assert request(k=3, offset=2, rerank="maxsim", rerank_depth=4).wanted == 5
+    assert request(k=3, rerank="maxsim").wanted == 50
 
 
 def test_every_parameter_is_tried() -> None:
@@ -65,10 +110,11 @@ def test_every_parameter_is_tried() -> None:
 
 @pytest.mark.parametrize("name", BAD)
 def test_a_bad_value_is_refused_by_name(name: str) -> None:
-    named = {"where": "filter|field|operator|session"}.get(name, name)
+    named = {"where": "filter|field|operator|session", "weights": "weight"}.get(name, name)
+    beside: dict[str, Any] = {"mode": "convex"} if name in FUSING else {"rerank": "maxsim"} if name in ("rerank_weight", "rerank_depth") else {}
     for bad in BAD[name]:
         with pytest.raises(InvalidInputError, match=named) as caught:
-            request(bad) if name == "query" else request(**{name: bad})
+            request(bad) if name == "query" else request(**beside | {name: bad})
         assert len(str(caught.value)) < 500
 
 

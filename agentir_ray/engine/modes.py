@@ -1,0 +1,74 @@
+"""From a search's mode to what is asked: which channels, by which encoders, with which weights."""
+
+from collections.abc import Callable
+
+from agentir_ray.engine.asker import Asker, Channelled
+from agentir_ray.engine.by_vectors import ByVectors
+from agentir_ray.engine.by_weights import ByWeights
+from agentir_ray.engine.by_words import ByWords
+from agentir_ray.engine.channel import DENSE, SPARSE
+from agentir_ray.engine.fusing import ByChannels
+from agentir_ray.engine.namespace import Namespace
+from agentir_ray.engine.request import BM25, CHANNELS, FUSED, MAXSIM, Request
+from agentir_ray.engine.store import Store
+from agentir_ray.errors import EncoderMissingError
+from agentir_ray.lexical.query import Bm25, Query
+from agentir_ray.lexical.search import Expired
+
+
+def asker_for(store: Store, namespace: Namespace, query: Query, request: Request, bm25: Bm25, expired: Expired | None) -> tuple[Asker, tuple[str, ...]]:
+    """What to ask, and the channels that there was no time to encode the query for.
+
+    Raises EncoderMissingError where a channel that was asked for has no encoder, EncoderMismatchError where its vectors are another one's.
+    """
+    words = ByWords(query, bm25, request)
+    make: dict[str, Callable[[], Channelled]] = {
+        BM25: lambda: words,
+        SPARSE: lambda: _by_weights(store, namespace, request),
+        DENSE: lambda: _by_vectors(store, namespace, request),
+    }
+    if request.mode in (DENSE, SPARSE):
+        alone: Asker = make[request.mode]()  # type: ignore[assignment]
+        return alone, ()
+    if request.mode not in FUSED:
+        return words, ()
+    weights = _weights(store, namespace, request)
+    channels: list[Channelled] = []
+    late = []
+    for name in weights:
+        if channels and expired is not None and expired():
+            late.append(name)
+        else:
+            channels.append(make[name]())
+    return ByChannels(channels, [weights[channel.name] for channel in channels], request), tuple(late)
+
+
+def _weights(store: Store, namespace: Namespace, request: Request) -> dict[str, float]:
+    """By channel, the cheapest first; those of weight 0 are not asked."""
+    given = request.fusion.weights
+    if given is not None:
+        return {name: given[name] for name in CHANNELS if given.get(name)}
+    there = [name for name in CHANNELS if name == BM25 or name in namespace.channels or store.encoders.of(name) is not None]
+    if len(there) == 1:
+        raise EncoderMissingError(
+            f"mode {request.mode!r} fuses channels, and there is bm25 alone: open the store with encoder= or sparse_encoder= (`agentir doctor` shows which are installed), "
+            "or search with mode='bm25'"
+        )
+    return dict.fromkeys(there, 1.0)
+
+
+def _by_vectors(store: Store, namespace: Namespace, request: Request) -> ByVectors:
+    channel = namespace.channels.get(DENSE)
+    encoder = store.encoders.of(DENSE) if channel is None else store.encoders.for_identity(DENSE, channel.encoder)
+    if encoder is None:
+        raise store.encoders.missing(DENSE)
+    late = request.reranking is not None and request.reranking.reranker == MAXSIM and store.encoders.gives_tokens
+    return ByVectors(store.query_encodings.dense(encoder, request.query, late), channel, request)
+
+
+def _by_weights(store: Store, namespace: Namespace, request: Request) -> ByWeights:
+    channel = namespace.channels.get(SPARSE)
+    encoder = store.encoders.of(SPARSE) if channel is None else store.encoders.for_identity(SPARSE, channel.encoder)
+    if encoder is None:
+        raise store.encoders.missing(SPARSE)
+    return ByWeights(store.query_encodings.sparse(encoder, request.query), channel, request)

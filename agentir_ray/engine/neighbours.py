@@ -1,0 +1,123 @@
+"""Which records stand beside a record in its session, by (timestamp, sequence number).
+
+Of each part the documents of a session are known by its filter keys; in a segment they lie in time order, in a buffer in order of arrival.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from agentir_ray.lexical.buffer import BufferView
+from agentir_ray.lexical.filters import Expression
+from agentir_ray.lexical.filters.keys import SESSION_IS
+from agentir_ray.lexical.filters.ranges import prefix_range
+from agentir_ray.lexical.index import Snapshot
+from agentir_ray.lexical.search import Visibility
+from agentir_ray.lexical.segment import Segment
+from agentir_ray.lexical.visible import refs_seen
+
+Array = npt.NDArray[Any]
+WINDOW = 2  # records on each side
+REACH = 8  # on each side among which these are looked for: versions that were replaced, or that the query does not see, lie between
+LONG = 4_096  # documents of a session in one part: of more, only those around the ones asked for are looked at
+
+
+class _Sessions(NamedTuple):
+    """The sessions of one part: session `number[name]` has the documents doc[start[i]:start[i + 1]], and document d belongs to session session_of[d], -1: to none."""
+
+    names: list[bytes]
+    number: dict[bytes, int]
+    start: Array
+    doc: Array
+    session_of: Array
+
+    def documents(self, name: bytes) -> Array:
+        i = self.number.get(name)
+        return self.doc[:0] if i is None else self.doc[self.start[i] : self.start[i + 1]]
+
+
+def neighbours(snapshot: Snapshot, refs: Array, visibility: Visibility, expression: Expression) -> Array:
+    """int64 (n, 2 * WINDOW): of each document (int64 refs) the refs of the records before it, the nearest first, and then of those after it, that the query sees; -1: none."""
+    out = np.full((len(refs), 2 * WINDOW), -1, np.int64)
+    sessions = [_of_segment(segment) for segment in snapshot.segments] + [_of_buffer(view) for view in snapshot.buffers]
+    asked: dict[bytes, list[int]] = {}
+    for place, (part, doc) in enumerate(zip((refs >> 32).tolist(), (refs & 0xFFFFFFFF).tolist(), strict=True)):
+        session = int(sessions[part].session_of[doc])
+        if session >= 0:
+            asked.setdefault(sessions[part].names[session], []).append(place)
+    around: list[tuple[list[int], Array, Array]] = []
+    for name, places in asked.items():
+        ordered = _in_order(snapshot, sessions, name, refs[places])
+        by_ref = np.argsort(ordered)
+        around.append((places, ordered, by_ref[np.searchsorted(ordered, refs[places], sorter=by_ref)]))
+    if not around:
+        return out
+    seen = refs_seen(snapshot, np.concatenate([ordered for _, ordered, _ in around]), visibility, expression)
+    first = 0
+    for places, ordered, at in around:
+        mine = seen[first : first + len(ordered)]
+        first += len(ordered)
+        for place, i in zip(places, at.tolist(), strict=True):
+            before = [j for j in range(i - 1, max(i - 1 - REACH, -1), -1) if mine[j]][:WINDOW]
+            after = [j for j in range(i + 1, min(i + 1 + REACH, len(ordered))) if mine[j]][:WINDOW]
+            out[place, : len(before)] = ordered[before]
+            out[place, WINDOW : WINDOW + len(after)] = ordered[after]
+    return out
+
+
+def _in_order(snapshot: Snapshot, sessions: list[_Sessions], name: bytes, refs: Array) -> Array:
+    """The refs of a session's documents by (timestamp, seq); of a long session, those around some of them."""
+    ref, timestamp, seq = [], [], []
+    segments = len(snapshot.segments)
+    wanted_us = None
+    for part, of_part in enumerate(sessions):
+        docs = of_part.documents(name)
+        if not len(docs):
+            continue
+        columns = snapshot.segments[part].array if part < segments else lambda column, view=snapshot.buffers[part - segments]: getattr(view, column)
+        if len(docs) > LONG and part < segments:
+            if wanted_us is None:
+                wanted_us = np.array([_timestamp(snapshot, one) for one in refs.tolist()])
+            times = columns("timestamp")[docs]
+            own = np.searchsorted(docs, refs[refs >> 32 == part] & 0xFFFFFFFF)
+            at = np.concatenate([np.searchsorted(times, wanted_us), own])
+            near = np.unique(np.clip(at[:, None] + np.arange(-REACH, REACH + 1), 0, len(docs) - 1))
+            docs = docs[near]
+        ref.append((part << 32) + docs.astype(np.int64))
+        timestamp.append(columns("timestamp")[docs])
+        seq.append(columns("seq")[docs])
+    return np.concatenate(ref)[np.lexsort((np.concatenate(seq), np.concatenate(timestamp)))]
+
+
+def _timestamp(snapshot: Snapshot, ref: int) -> int:
+    part, segments = ref >> 32, len(snapshot.segments)
+    column = snapshot.segments[part].array("timestamp") if part < segments else snapshot.buffers[part - segments].timestamp
+    return int(column[ref & 0xFFFFFFFF])
+
+
+def _of_segment(segment: Segment) -> _Sessions:
+    found = segment.cached("sessions")
+    if found is None:
+        keys = [(key, docs) for key, docs in segment.keys(*prefix_range(SESSION_IS))]
+        found = _sessions([key for key, _ in keys], [docs for _, docs in keys], segment.documents)
+        segment.cache("sessions", found, found.start.nbytes + found.doc.nbytes + found.session_of.nbytes + 200 * len(found.names) + sum(map(len, found.names)))
+    assert isinstance(found, _Sessions)
+    return found
+
+
+def _of_buffer(view: BufferView) -> _Sessions:
+    docs: dict[bytes, list[int]] = {}
+    for doc, name in enumerate(view.sessions[: view.documents]):
+        if name is not None:
+            docs.setdefault(name, []).append(doc)
+    return _sessions(list(docs), [np.array(each) for each in docs.values()], view.documents)
+
+
+def _sessions(names: list[bytes], docs: list[Array], documents: int) -> _Sessions:
+    start = np.zeros(len(names) + 1, np.int64)
+    np.cumsum([len(each) for each in docs], out=start[1:])
+    doc = np.concatenate([np.empty(0, np.int64), *docs]).astype(np.int64)
+    session_of = np.full(documents, -1, np.int32)
+    session_of[doc] = np.repeat(np.arange(len(names), dtype=np.int32), np.diff(start))
+    return _Sessions(names, {name: i for i, name in enumerate(names)}, start, doc, session_of)
