@@ -40,6 +40,7 @@ LEAST_ROWS, ROWS_A_DIMENSION = 4_096, 8  # with fewer, codes would save little, 
 LARGEST_CODE = 127
 SMALLEST_SCALE = 1e-30  # in units of the largest row: what is smaller has codes of zero and is all tail
 CHUNK = 4_096  # rows that are coded together
+LARGEST_ROW, LARGEST_CODED = 1.01, 1.4  # lengths of a row and of its codes, in the unit
 MARGIN = 1e-5
 
 
@@ -70,7 +71,7 @@ def encode(vectors: Array, axes: Array | None) -> Coded:
     rows, dim = vectors.shape
     axes = fit_axes(vectors) if axes is None else np.ascontiguousarray(axes, np.float32)
     off, ends = askew(axes), stage_ends(dim)
-    unit = power_of_two(max(float(np.linalg.norm(vectors[i : i + CHUNK].astype(np.float64), axis=1).max()) for i in range(0, rows, CHUNK)) / 1.01)
+    unit = power_of_two(max(float(np.linalg.norm(vectors[i : i + CHUNK].astype(np.float64), axis=1).max()) for i in range(0, rows, CHUNK)) / LARGEST_ROW)
     first = FIRST_STAGE if dim >= FIRST_STAGE else dim + dim % 2
     blocks = -(-rows // BLOCK)
     code = [np.zeros((blocks * BLOCK, first), np.int8)] + [np.empty((rows, end - begin), np.int8) for begin, end in pairwise(ends)]
@@ -152,18 +153,23 @@ class QueryRotations:
     def __init__(self, query: Array) -> None:
         """query float64 (dim), of float32 values."""
         self._query = query
-        self._rotated: dict[int, RotatedQuery] = {}
+        self._rotated: dict[int, tuple[list[StageQuery], float]] = {}
 
     def stages(self, codes: Codes) -> tuple[list[StageQuery], float]:
         """(the query at each stage, the unit of what is estimated: the query's times the rows')."""
-        rotated = self._rotated.get(codes.axes_identity)
-        if rotated is None:
-            rotated = self._rotated[codes.axes_identity] = rotate_query(self._query, codes.axes, codes.ends)
-        stages = []
-        for s, (begin, end) in enumerate(pairwise([0, *codes.ends])):
-            known, unknown = float(rotated.known[s]), float(rotated.unknown[s])
-            off = math.sqrt(end) * rotated.rounding + codes.askew * known
-            spare = rounded_up(np.array([1.4 * off + MARGIN * (known + unknown) + SMALLEST_SCALE]))[0]
-            code = rotated.code[begin:end]
-            stages.append(StageQuery(np.append(code, np.int16(0)) if s == 0 and end % 2 else code, rotated.scale, rotated.known[s], rotated.unknown[s], spare))
-        return stages, rotated.unit * codes.unit
+        found = self._rotated.get(codes.axes_identity)
+        if found is None:
+            rotated = rotate_query(self._query, codes.axes, codes.ends)
+            found = self._rotated[codes.axes_identity] = _stages(rotated, codes), rotated.unit
+        return found[0], found[1] * codes.unit
+
+
+def _stages(rotated: RotatedQuery, codes: Codes) -> list[StageQuery]:
+    stages = []
+    for s, (begin, end) in enumerate(pairwise([0, *codes.ends])):
+        known, unknown = float(rotated.known[s]), float(rotated.unknown[s])
+        off = math.sqrt(end) * rotated.rounding + codes.askew * known
+        spare = rounded_up(np.array([LARGEST_CODED * off + MARGIN * (known + unknown) + SMALLEST_SCALE]))[0]
+        code = rotated.code[begin:end]
+        stages.append(StageQuery(np.append(code, np.int16(0)) if s == 0 and end % 2 else code, rotated.scale, rotated.known[s], rotated.unknown[s], spare))
+    return stages

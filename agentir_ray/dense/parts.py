@@ -27,6 +27,7 @@ NO_BOUNDS = np.empty(0, np.float32)
 NO_CODE, NO_QUERY = np.empty(0, np.int8), np.empty(0, np.int16)
 LEADERS = 4  # times k, as far as that is no more than one row of LEADERS_OF
 LEADERS_OF = 16
+FEW = 1_024  # documents that are scored before codes are made ready to be read
 SCORED_TO_READ = 32  # scoring a row takes as long as reading the codes of so many
 _local = threading.local()
 
@@ -173,7 +174,7 @@ def open_part(part: DensePart, query: Array, rotations: QueryRotations, keep: bo
     sidecar, first, end = part.sidecar, part.first, part.end
     if sidecar.codes is not None and end > first:
         seen = count(part.visible[first >> 6 : (end + 63) >> 6]) if len(part.visible) else end - first
-        if seen * SCORED_TO_READ > end - first:
+        if end - first >= FEW and seen * SCORED_TO_READ > end - first:
             value = np.empty(sidecar.rows, np.float32) if keep else scratch("value", np.float32, sidecar.rows)
             return CodedRows(part, sidecar.codes, query, rotations, value)
     docs = np.arange(first, end)

@@ -108,7 +108,7 @@ def test_the_answers_are_the_oracle_s(random: Random) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.multiple(codes, LEAST_ROWS=random.choice([1, 1, 1, 64, 4_096]), ROWS_A_DIMENSION=0),
-        patch.multiple(parts, SCORED_TO_READ=random.choice([0, 32, 10**9]), LEADERS_OF=random.choice([1, 16, 10**9])),
+        patch.multiple(parts, FEW=0, SCORED_TO_READ=random.choice([0, 32, 10**9]), LEADERS_OF=random.choice([1, 16, 10**9])),
     ):
         world = World(random, Path(folder))
         query = world.query()
