@@ -1,6 +1,7 @@
 """Fused rankings equal their formulas, record by record, to the last bit."""
 
 import math
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -88,7 +89,7 @@ def test_one_list_beside_empty_ones_keeps_its_order(one: Listed, weight: float, 
     weights = [weight, *([1.0] * empty)]
     assert [seq for seq, _ in rrf(lists, weights)] == [seq for seq, _ in one]
     scores = dict(convex(lists, weights, [0.0] * len(lists), [dict(one), *([{}] * empty)]))
-    for (better, _), (worse, _) in zip(one, one[1:], strict=False):
+    for (better, _), (worse, _) in pairwise(one):
         assert scores[better] >= scores[worse]
     if one and one[0][1] > 0.0:
         assert scores[one[0][0]] == weight, "the best of a list has all of its weight"
