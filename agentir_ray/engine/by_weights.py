@@ -55,8 +55,11 @@ class WeightAnswers:
     reservation = ""
 
     def __init__(self, snapshot: Snapshot, vector: SparseVector, encoder: str | None, young: YoungWeightsView | None, request: Request) -> None:
+        """Raises EncoderExchangedError where a sidecar is of another encoder."""
+        if any(sidecar is not None and sidecar.encoder != encoder for sidecar in (segment.sidecars.get(SPARSE) for segment in snapshot.segments)):
+            raise EncoderExchangedError
         self.snapshot = snapshot
-        self._vector, self._encoder, self._young, self._request = vector, encoder, young, request
+        self._vector, self._young, self._request = vector, young, request
 
     def top_k(self, k: int, visibility: Visibility, expired: Expired | None) -> TopK:
         return self._best(k, visibility, self._request.priors, self._request.min_score, expired)
