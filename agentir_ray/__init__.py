@@ -15,6 +15,10 @@ from agentir_ray.errors import (
     AgentIRError,
     ConflictError,
     DamagedError,
+    EncoderError,
+    EncoderMismatchError,
+    EncoderMissingError,
+    EncodingError,
     ErasedError,
     FencedError,
     ForkedError,
@@ -30,7 +34,21 @@ from agentir_ray.errors import (
     UnknownOutcomeError,
     UnsupportedFileSystemError,
 )
-from agentir_ray.types import Coverage, Explanation, ForgetReceipt, Hit, Page, Problem, Record, RetentionReceipt, SearchResult, TermScore, TimeRange
+from agentir_ray.types import (
+    ChannelScore,
+    Coverage,
+    Explanation,
+    ForgetReceipt,
+    FusedExplanation,
+    Hit,
+    Page,
+    Problem,
+    Record,
+    RetentionReceipt,
+    SearchResult,
+    TermScore,
+    TimeRange,
+)
 
 if TYPE_CHECKING:
     from agentir_ray.client.asynchronous import AsyncMemory
@@ -49,6 +67,8 @@ __all__ = [
     "Coverage",
     "Explanation",
     "TermScore",
+    "FusedExplanation",
+    "ChannelScore",
     "TimeRange",
     "Page",
     "ForgetReceipt",
@@ -71,6 +91,10 @@ __all__ = [
     "FormatError",
     "FencedError",
     "UnknownOutcomeError",
+    "EncoderError",
+    "EncoderMissingError",
+    "EncoderMismatchError",
+    "EncodingError",
 ]
 
 
