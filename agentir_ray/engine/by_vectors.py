@@ -138,7 +138,7 @@ class VectorAnswers:
                 here = np.flatnonzero(part == i)
                 docs = refs[here] & 0xFFFFFFFF
                 count[here] = sidecar.row_start[docs + 1] - sidecar.row_start[docs]
-        if self._young is not None:
+        if self._young is not None and len(self._young.ref):
             order = np.argsort(self._young.ref)
             at = np.minimum(np.searchsorted(self._young.ref, refs, sorter=order), len(order) - 1)
             there = self._young.ref[order[at]] == refs
