@@ -185,9 +185,10 @@ class Sidecars:
         if not docs:
             return {}
         seqs = segment.array("seq")[docs].tolist()
+        encoded = channel.encoded_seq  # before the ledger is asked: what is encoded meanwhile is not missing
         held = values(channel.name, channel.encoder, seqs)
         erased = segment.overlay.deleted_at
-        missing = [seq for doc, seq in zip(docs, seqs, strict=True) if seq not in held and seq <= channel.encoded_seq and not (len(erased) and erased[doc] == ERASED_AT)]
+        missing = [seq for doc, seq in zip(docs, seqs, strict=True) if seq not in held and seq <= encoded and not (len(erased) and erased[doc] == ERASED_AT)]
         if missing:
             lost(min(missing))
         return {doc: held[seq] for doc, seq in zip(docs, seqs, strict=True) if held.get(seq)}
