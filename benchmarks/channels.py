@@ -50,7 +50,7 @@ def main(arguments: list[str] | None = None) -> int:
         "flat": (
             "exact flat search, 1 M x 384 from `tools` resampled encoder vectors (noise of norm .4, seeded), k = 100, one thread",
             "order = float64 dot of the stored float32, ties by key, for k = 10, 100, 1000; <= 0.15 of the time of the float32 product + argpartition",
-            lambda: import_module("benchmarks.channels_flat").flat_row(data(), cache, report),
+            lambda: import_module("benchmarks.channels_flat").flat_search(data(), cache, report),
         ),
         "query": (
             "query encoding at p50, one thread",
