@@ -12,7 +12,7 @@ from typing import Annotated, Any, TextIO
 import typer
 from typer.core import TyperGroup
 
-from agentir_ray.cli import care, demo, forgetting, partitioning, transfer, write
+from agentir_ray.cli import care, demo, encoding, forgetting, partitioning, transfer, write
 from agentir_ray.cli import recent as recent_records
 from agentir_ray.cli import search as searching
 from agentir_ray.cli.console import complain
@@ -64,6 +64,8 @@ app.command()(transfer.backup)
 app.command()(forgetting.forget)
 app.command()(forgetting.retain)
 app.command()(forgetting.drop)
+app.command()(encoding.encode)
+app.command()(encoding.reembed)
 app.command()(partitioning.repartition)
 app.command()(care.stats)
 app.command()(care.verify)

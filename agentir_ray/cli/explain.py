@@ -27,8 +27,12 @@ def _of_channels(explanation: FusedExplanation, title: str | None) -> Group:
     rows: list[tuple[object, ...]] = [
         (one.channel, shown(one.score), "" if one.rank is None else f"{one.rank}", shown(one.normalised), f"{one.weight:g}", shown(one.adds)) for one in explanation.channels
     ]
-    parts = {"passages": -explanation.passages, "neighbours": explanation.context, "recency": explanation.recency, "importance": explanation.importance}
-    rows += [(name, "", "", "", "", shown(value)) for name, value in parts.items() if value]
+    if explanation.passages:
+        rows.append(("passages", "", "", "", "", shown(-explanation.passages)))
+    if explanation.context is not None:
+        with_them = explanation.fused - explanation.recency - explanation.importance
+        rows += [(name, "", "", "", "", shown(value)) for name, value in (("together", explanation.own), ("neighbours' mean", explanation.context), ("with that", with_them))]
+    rows += [(name, "", "", "", "", shown(value)) for name, value in (("recency", explanation.recency), ("importance", explanation.importance)) if value]
     if explanation.reranked is not None:
         rows += [("before reranking", "", "", "", "", shown(explanation.fused)), ("reranker", "", "", "", "", shown(explanation.reranked))]
     rows.append(("score", "", "", "", "", shown(explanation.score)))

@@ -18,6 +18,8 @@ _NAMED = 8  # namespaces in a message
 Store = Annotated[Path | None, typer.Option("--store", envvar="AGENTIR_STORE", help="The store's folder (default: the user's data directory).", show_default=False)]
 SPILL_VARIABLE = "AGENTIR_SPILL"  # the folder or URL that the store spills to, the same for all commands: so no option of each
 Namespace = Annotated[str, typer.Option("--namespace", "-n", envvar="AGENTIR_NAMESPACE", help="Whose memory, e.g. acme/alice.")]
+Encoder = Annotated[str | None, typer.Option("--encoder", envvar="AGENTIR_ENCODER", metavar="NAME", help="What gives records vectors: a name, or a model's folder.")]
+SparseEncoder = Annotated[str | None, typer.Option("--sparse-encoder", envvar="AGENTIR_SPARSE_ENCODER", metavar="NAME", help="What gives records weights of terms.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Where = Annotated[str | None, typer.Option("--where", help='A filter in JSON, e.g. \'{"session": {"eq": "s12"}}\'.')]
 Session = Annotated[str | None, typer.Option("--session", help="Only this session.")]
@@ -32,7 +34,7 @@ def default_store() -> Path:
 
 
 @contextmanager
-def opened(store: Path | None, namespace: str, *, write: bool = False, create: bool = False) -> Iterator[Memory]:
+def opened(store: Path | None, namespace: str, *, write: bool = False, create: bool = False, encoder: str | None = None, sparse_encoder: str | None = None) -> Iterator[Memory]:
     """The store, for reading unless told otherwise: any number of readers may be there beside the one writer. AGENTIR_SPILL says where it spills to.
 
     When a namespace is not found, the error names those that are: below it, or else in the store.
@@ -40,7 +42,10 @@ def opened(store: Path | None, namespace: str, *, write: bool = False, create: b
     path = store or default_store()
     if create:
         path.parent.mkdir(parents=True, exist_ok=True)
-    with Memory.open(os.fspath(path), namespace=namespace, read_only=not write, create=create, spill=os.environ.get(SPILL_VARIABLE) or None) as memory:
+    spill = os.environ.get(SPILL_VARIABLE) or None
+    with Memory.open(
+        os.fspath(path), namespace=namespace, read_only=not write, create=create, spill=spill, encoder=encoder or None, sparse_encoder=sparse_encoder or None
+    ) as memory:  # fmt: skip
         try:
             yield memory
         except NotFoundError as error:

@@ -9,8 +9,9 @@ import typer
 from agentir_ray.cli.answers import Answer, ask
 from agentir_ray.cli.console import Rows, date, plain, print_json, stdout
 from agentir_ray.cli.explain import explanation_table
-from agentir_ray.cli.options import Json, Namespace, Role, Session, Since, Store, Until, Where, opened, parse_where
+from agentir_ray.cli.options import Encoder, Json, Namespace, Role, Session, Since, SparseEncoder, Store, Until, Where, opened, parse_where
 from agentir_ray.cli.snippet import snippet
+from agentir_ray.engine.request import MODES
 from agentir_ray.errors import InvalidInputError
 from agentir_ray.ingest import record_to_dict
 from agentir_ray.types import TimeRange
@@ -22,7 +23,7 @@ def search(
     namespace: Namespace = "default",
     k: Annotated[int, typer.Option("-k", help="How many answers.")] = 10,
     offset: Annotated[int, typer.Option("--offset", help="Leave out the first ones.")] = 0,
-    mode: Annotated[str, typer.Option("--mode")] = "auto",
+    mode: Annotated[str, typer.Option("--mode", help=f"{', '.join(MODES)}.")] = "auto",
     since: Since = None,
     until: Until = None,
     where: Where = None,
@@ -37,6 +38,15 @@ def search(
     max_tokens: Annotated[int | None, typer.Option("--max-tokens", help="Leave out texts that do not fit into this many together.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Show how each score came about.")] = False,
     temporal: Annotated[str | None, typer.Option("--temporal", metavar="parse", help="'parse': times that the question names in English narrow the search.")] = None,
+    weights: Annotated[str | None, typer.Option("--weights", metavar="CHANNEL=NUMBER,...", help="What each channel counts, e.g. bm25=.3,dense=.7.")] = None,
+    depth: Annotated[int | None, typer.Option("--depth", help="How many of the best of each channel are fused.")] = None,
+    context_weight: Annotated[float | None, typer.Option("--context-weight", help="0 to 1: what the neighbours in the session count.")] = None,
+    passage_penalty: Annotated[float | None, typer.Option("--passage-penalty", help="What a record loses for each doubling of its passages.")] = None,
+    rerank: Annotated[str | None, typer.Option("--rerank", metavar="maxsim", help="'maxsim': compare the best again, token by token.")] = None,
+    rerank_weight: Annotated[float | None, typer.Option("--rerank-weight", help="0 to 1: what that counts.")] = None,
+    rerank_depth: Annotated[int | None, typer.Option("--rerank-depth", help="How many of the best.")] = None,
+    encoder: Encoder = None,
+    sparse_encoder: SparseEncoder = None,
     as_json: Json = False,
 ) -> None:
     """Search a namespace, or the ones below it where it holds nothing itself."""
@@ -56,8 +66,15 @@ def search(
         "max_tokens": max_tokens,
         "explain": explain,
         "temporal": temporal,
+        "weights": _parse_weights(weights),
+        "depth": depth,
+        "context_weight": context_weight,
+        "passage_penalty": passage_penalty,
+        "rerank": rerank,
+        "rerank_weight": rerank_weight,
+        "rerank_depth": rerank_depth,
     }
-    with opened(store, namespace) as memory:
+    with opened(store, namespace, encoder=encoder, sparse_encoder=sparse_encoder) as memory:
         answer = ask(memory, namespace, query, k=k, offset=offset, **options)
     if as_json:
         print_json(_as_json(answer))
@@ -126,3 +143,19 @@ def _parse_recency(text: str | None) -> tuple[float, str] | None:
     except ValueError:
         pass
     raise InvalidInputError(f"--recency is {text!r}; give weight and time, such as 0.5:30d")
+
+
+def _parse_weights(text: str | None) -> dict[str, float] | None:
+    """What the channels and numbers may be is judged by the engine."""
+    if text is None:
+        return None
+    found: dict[str, float] = {}
+    try:
+        for part in text.split(","):
+            channel, separator, weight = part.partition("=")
+            if not separator or channel.strip() in found:
+                raise ValueError
+            found[channel.strip()] = float(weight)
+    except ValueError:
+        raise InvalidInputError(f"--weights is {text!r}; give channels and numbers, such as bm25=.3,dense=.7") from None
+    return found

@@ -13,7 +13,8 @@ from rich.progress import BarColumn, Progress, ProgressColumn, SpinnerColumn, Ta
 from rich.text import Text
 
 from agentir_ray.cli.console import animates, complain, plain, print_json, stderr, stdout, working
-from agentir_ray.cli.options import Json, Namespace, Store, opened
+from agentir_ray.cli.encoding import finish_encoding
+from agentir_ray.cli.options import Encoder, Json, Namespace, SparseEncoder, Store, opened
 from agentir_ray.cli.output_file import output_file
 from agentir_ray.cli.storing import Totals, store_items
 from agentir_ray.errors import InvalidInputError
@@ -29,14 +30,19 @@ def import_(
     store: Store = None,
     namespace: Namespace = "default",
     format: Annotated[str, typer.Option("--format", "-f", help=f"auto, {', '.join(FORMATS)}.")] = "auto",
+    encoder: Encoder = None,
+    sparse_encoder: SparseEncoder = None,
     as_json: Json = False,
 ) -> None:
     """Import an export or a chat. Ends with 1 when a part of it could not be stored; the rest is."""
     start = time.perf_counter()
     outcomes = _begun(read(file, format))  # a file that cannot be read leaves no empty store behind
-    with opened(store, namespace, write=True, create=True) as memory, _progress("importing", as_json) as progress:
-        task = progress.add_task("records", total=None)
-        totals = store_items(memory, namespace, outcomes, lambda count: progress.advance(task, count))
+    with opened(store, namespace, write=True, create=True, encoder=encoder, sparse_encoder=sparse_encoder) as memory:
+        with _progress("importing", as_json) as progress:
+            task = progress.add_task("records", total=None)
+            totals = store_items(memory, namespace, outcomes, lambda count: progress.advance(task, count))
+        for name in sorted(totals.namespaces) if encoder or sparse_encoder else ():
+            finish_encoding(memory, name, as_json)
     _report(totals, time.perf_counter() - start, as_json)
     if totals.troubles:
         raise typer.Exit(1)

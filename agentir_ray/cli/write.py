@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from agentir_ray.cli.console import date, print_json, stdout
-from agentir_ray.cli.options import Json, Namespace, Store, opened, parse_metadata
+from agentir_ray.cli.options import Encoder, Json, Namespace, SparseEncoder, Store, opened, parse_metadata
 from agentir_ray.errors import InvalidInputError
 from agentir_ray.ingest import record_to_dict
 
@@ -23,12 +23,14 @@ def add(
     expires_at: Annotated[str | None, typer.Option("--expires-at", metavar="TIME", help="Until when it holds.")] = None,
     supersedes: Annotated[str | None, typer.Option("--supersedes", metavar="ID", help="The record that this one replaces.")] = None,
     metadata: Annotated[str | None, typer.Option("--metadata", help="A JSON object.")] = None,
+    encoder: Encoder = None,
+    sparse_encoder: SparseEncoder = None,
     as_json: Json = False,
 ) -> None:
     """Add one record."""
     if text == "-":
         text = _standard_input()
-    with opened(store, namespace, write=True, create=True) as memory:
+    with opened(store, namespace, write=True, create=True, encoder=encoder, sparse_encoder=sparse_encoder) as memory:
         record = memory.add(
             text,
             id=id,
@@ -40,6 +42,7 @@ def add(
             supersedes=supersedes,
             metadata=parse_metadata(metadata),
         )
+        memory.wait_encoded()
     if as_json:
         print_json(record_to_dict(record))
     else:

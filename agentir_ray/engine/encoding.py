@@ -90,7 +90,7 @@ class WriteBehind:
         self._troubles: dict[str, Trouble] = {}  # by channel
         self._rates: dict[str, float] = {}  # texts a second of late, by channel
         self._refusals: dict[bytes, str] = {}  # of the batch at hand, by digest
-        self.working = threading.Lock()  # who encodes; the thread, or callers one after the other
+        self.working = threading.Lock()  # held by who encodes: the thread, or callers one after the other; taken before any namespace's maintenance lock
         self._scanned = False
         self._stopping = False
         self._thread: threading.Thread | None = None

@@ -33,7 +33,7 @@ def reembed(store: Store, name: str, encoders: EncodersInUse, progress: Progress
     tasks = _tasks(wanted, encoders)
     more = bool(tasks)
     while more:  # the namespace is let go between two batches, so that one found damaged can be loaded anew
-        with store.namespace(name) as namespace:
+        with store.namespace(name) as namespace, store.encoding.working:
             more = _advance(store, namespace, tasks, progress)
     with store.namespace(name) as namespace:
         if wanted:
@@ -69,15 +69,14 @@ def _tasks(wanted: Mapping[str, Channel], encoders: EncodersInUse) -> list[Task]
 
 
 def _advance(store: Store, namespace: Namespace, tasks: list[Task], progress: Progress | None) -> bool:
-    with store.encoding.working:
-        more = [store.encoding.advance(namespace, task, patient=False, young=False) for task in tasks]
+    more = [store.encoding.advance(namespace, task, patient=False, young=False) for task in tasks]
     if progress is not None:
         progress(sum(min(task.channel.encoded_seq, namespace.index.seq) for task in tasks), len(tasks) * namespace.index.seq)
     return any(more)
 
 
 def _exchange(store: Store, namespace: Namespace, tasks: list[Task], wanted: Mapping[str, Channel]) -> None:
-    with namespace.maintenance:  # nothing is sealed or merged: what is in segments was encoded before the last entry of the loop
+    with store.encoding.working, namespace.maintenance:  # in this order, as who encodes; nothing is sealed or merged now: what is in segments was encoded when the loop ends
         while _advance(store, namespace, tasks, None):
             pass
         index = namespace.index
