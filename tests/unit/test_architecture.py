@@ -9,7 +9,7 @@ from agentir_ray.dense import sidecar
 from agentir_ray.engine import manifest
 from agentir_ray.ingest import export
 from agentir_ray.lexical import builder, spilled, weights
-from agentir_ray.storage import codec, sqlite_schema
+from agentir_ray.storage import codec, sqlite_schema, vector_ledger
 from agentir_ray.temporal import statistics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,6 +43,7 @@ def test_the_versions_of_formats_are_those_of_the_code() -> None:
     told = {module: int(version) for version, module in re.findall(r"\| (\d+) \|.*\(`(.*?\.py)`\) \|", text)}
     assert told == {
         "storage/sqlite_schema.py": sqlite_schema.FORMAT_VERSION,
+        "storage/vector_ledger.py": vector_ledger.FORMAT_VERSION,
         "storage/codec.py": codec.BODY_FORMAT,
         "engine/manifest.py": manifest.FORMAT,
         "sections.py": sections.CONTAINER_VERSION,
