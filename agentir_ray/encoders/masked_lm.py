@@ -5,6 +5,7 @@ Numpy alone runs it: with two layers of 128 a query costs one or two millisecond
 
 import json
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ class MaskedLMEncoder:
         plain = config.get("architectures") == ["BertForMaskedLM"] and config.get("hidden_act") == "gelu" and not folders.modules(folder)
         return plain and (folder / "model.safetensors").is_file() and config["num_hidden_layers"] * config["hidden_size"] ** 2 <= LARGEST
 
-    @property
+    @cached_property
     def revision(self) -> str:
         return revision([self._folder / name for name in ("model.safetensors", "tokenizer.json", "config.json")], kind="masked-lm", window=self._tokens.window)
 

@@ -5,6 +5,7 @@ fastest on one thread, and a graph that quantises as it runs takes one scale for
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -54,7 +55,7 @@ class OnnxEncoder:
         self._tokens = Tokens(tokenizer, window, INSTALL)
         self._session = Lazy(self._load, graph)
 
-    @property
+    @cached_property
     def revision(self) -> str:
         prompts = [self._query_prompt, self._document_prompt]
         return revision([self._graph, self._tokenizer], kind="onnx", window=self._tokens.window, pooling=self._pooling, prompts=prompts, batch=self._batch)

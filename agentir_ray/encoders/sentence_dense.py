@@ -1,6 +1,7 @@
 """Dense vectors by sentence-transformers (github.com/huggingface/sentence-transformers): any model in a folder. torch is loaded at the first text."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class SentenceEncoder:
         self._model = Lazy(self._load, folder)
         self.dim = folders.dim(folder)
 
-    @property
+    @cached_property
     def revision(self) -> str:
         prompts = [self._query_prompt, self._document_prompt]
         return folders.folder_revision(self._folder, kind="sentence", prompts=prompts, window=self._tokens.window, dtype=self._dtype)

@@ -5,6 +5,7 @@ torch.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,7 @@ class SentenceSparseEncoder:
         self._table = Lazy(self._load_table, folder)
         self._model = Lazy(self._load, folder)
 
-    @property
+    @cached_property
     def revision(self) -> str:
         return folders.folder_revision(self._folder, kind="sentence-sparse", window=self._tokens.window, dtype=self._dtype)
 

@@ -5,6 +5,7 @@ WordLlama's (one table, `embedding.weight`). The mean is over all tokens that th
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,7 +40,7 @@ class StaticEncoder:
         self._tokens = Tokens(tokenizer, window, INSTALL)
         self._table = Lazy(self._load, weights)
 
-    @property
+    @cached_property
     def revision(self) -> str:
         return revision([self._weights, self._tokenizer], kind="static", window=self._tokens.window, unknown=self._unknown)
 

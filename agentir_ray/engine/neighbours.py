@@ -46,23 +46,23 @@ def neighbours(snapshot: Snapshot, refs: Array, visibility: Visibility, expressi
         session = int(sessions[part].session_of[doc])
         if session >= 0:
             asked.setdefault(sessions[part].names[session], []).append(place)
-    around: list[tuple[list[int], Array, Array]] = []
-    for name, places in asked.items():
-        ordered = _in_order(snapshot, sessions, name, refs[places])
-        by_ref = np.argsort(ordered)
-        around.append((places, ordered, by_ref[np.searchsorted(ordered, refs[places], sorter=by_ref)]))
-    if not around:
+    if not asked:
         return out
-    seen = refs_seen(snapshot, np.concatenate([ordered for _, ordered, _ in around]), visibility, expression)
-    first = 0
-    for places, ordered, at in around:
-        mine = seen[first : first + len(ordered)]
-        first += len(ordered)
-        for place, i in zip(places, at.tolist(), strict=True):
-            before = [j for j in range(i - 1, max(i - 1 - REACH, -1), -1) if mine[j]][:WINDOW]
-            after = [j for j in range(i + 1, min(i + 1 + REACH, len(ordered))) if mine[j]][:WINDOW]
-            out[place, : len(before)] = ordered[before]
-            out[place, WINDOW : WINDOW + len(after)] = ordered[after]
+    places = np.array([place for each in asked.values() for place in each])
+    each_ordered = [_in_order(snapshot, sessions, name, refs[each]) for name, each in asked.items()]
+    ordered = np.concatenate(each_ordered)  # of one session after the other
+    session_at = np.repeat(np.arange(len(asked)), [len(each) for each in each_ordered])
+    by_ref = np.argsort(ordered)
+    at = by_ref[np.searchsorted(ordered, refs[places], sorter=by_ref)]
+    seen = refs_seen(snapshot, ordered, visibility, expression)
+    visible = np.flatnonzero(seen)
+    behind = np.searchsorted(visible, at)  # the first visible place from it on
+    for i in range(WINDOW):
+        for column, nth in ((i, behind - 1 - i), (WINDOW + i, behind + seen[at] + i)):
+            inside = np.flatnonzero((nth >= 0) & (nth < len(visible)))
+            near, mine = visible[nth[inside]], at[inside]
+            inside, near = (values[(session_at[near] == session_at[mine]) & (np.abs(near - mine) <= REACH)] for values in (inside, near))
+            out[places[inside], column] = ordered[near]
     return out
 
 

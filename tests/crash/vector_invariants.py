@@ -14,7 +14,7 @@ from agentir_ray.encoders.protocol import Floats, LateVectors
 from agentir_ray.encoders.records import encode_late_records
 from agentir_ray.engine.channel import DENSE, TOKENS
 from agentir_ray.engine.namespace import Namespace
-from agentir_ray.engine.vector_codec import unpack_dense, unpack_tokens
+from agentir_ray.engine.vector_codec import pack_tokens, unpack_dense, unpack_tokens
 from agentir_ray.engine.vectors import key_of
 from agentir_ray.lexical.overlay import ERASED_AT
 from agentir_ray.storage.codec import decode_body
@@ -89,7 +89,7 @@ def check_vectors(memory: Memory, name: str, encoders: Sequence[HashingEncoder],
                 assert seq in found or not len(vectors[seq]), f"entry {seq} was encoded and is not searched"
         for seq, data in ledger.held(namespace.number, key_of(TOKENS, channel.encoder)):
             if seq in texts:
-                np.testing.assert_array_equal(unpack_tokens(data), tokens[seq].astype(np.float16).astype(np.float32))
+                np.testing.assert_array_equal(unpack_tokens(data), unpack_tokens(pack_tokens(tokens[seq])))
         if complete:
             assert {seq for seq in texts if len(vectors[seq])} <= set(found) and set(texts) <= set(held)
             assert channel.encoded_seq == namespace.index.seq

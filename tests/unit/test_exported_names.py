@@ -38,6 +38,12 @@ EXPORTED = {
     "FormatError",
     "FencedError",
     "UnknownOutcomeError",
+    "EncoderError",
+    "EncoderMissingError",
+    "EncoderMismatchError",
+    "EncodingError",
+    "FusedExplanation",
+    "ChannelScore",
 }
 
 
