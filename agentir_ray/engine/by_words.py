@@ -21,8 +21,9 @@ NO_PRIORS = Priors()
 class ByWords:
     name = BM25
 
-    def __init__(self, query: Query, bm25: Bm25, request: Request) -> None:
-        self._query, self._bm25, self._request = query, bm25, request
+    def __init__(self, query: Query, bm25: Bm25, request: Request, always: bool = False) -> None:
+        """`always`: these answer whatever the time is, when other channels may have used it up."""
+        self._query, self._bm25, self._request, self._always = query, bm25, request, always
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -32,10 +33,10 @@ class ByWords:
         return self
 
     def at(self, snapshot: Snapshot) -> "WordAnswers":
-        return WordAnswers(snapshot, self._query, self._bm25, self._request)
+        return WordAnswers(snapshot, self._query, self._bm25, self._request, self._always)
 
     def look(self, namespace: Namespace) -> "WordAnswers":
-        return WordAnswers(namespace.index.snapshot(self._query.terms, self._request.expression), self._query, self._bm25, self._request)
+        return self.at(namespace.index.snapshot(self._query.terms, self._request.expression))
 
 
 class WordAnswers:
@@ -46,17 +47,17 @@ class WordAnswers:
     stages = (BM25,)
     reservation = ""
 
-    def __init__(self, snapshot: Snapshot, query: Query, bm25: Bm25, request: Request) -> None:
+    def __init__(self, snapshot: Snapshot, query: Query, bm25: Bm25, request: Request, always: bool) -> None:
         self.snapshot = snapshot
-        self._query, self._bm25, self._request = query, bm25, request
+        self._query, self._bm25, self._request, self._always = query, bm25, request, always
         self._scoring = scoring(query, snapshot.statistics, bm25)
 
     def top_k(self, k: int, visibility: Visibility, expired: Expired | None) -> TopK:
         request = self._request
-        return top_k(self.snapshot, self._scoring, k, visibility, request.expression, request.priors, request.min_score, expired)
+        return top_k(self.snapshot, self._scoring, k, visibility, request.expression, request.priors, request.min_score, None if self._always else expired)
 
     def listed(self, k: int, visibility: Visibility, expired: Expired | None) -> TopK:
-        return top_k(self.snapshot, self._scoring, k, visibility, self._request.expression, expired=expired)
+        return top_k(self.snapshot, self._scoring, k, visibility, self._request.expression, expired=None if self._always else expired)
 
     def scores(self, refs: Array) -> npt.NDArray[np.float64]:
         """NaN for what lies in cold segments, whose postings are not here."""

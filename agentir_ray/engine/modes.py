@@ -9,26 +9,32 @@ from agentir_ray.engine.by_words import ByWords
 from agentir_ray.engine.channel import DENSE, SPARSE
 from agentir_ray.engine.fusing import ByChannels
 from agentir_ray.engine.namespace import Namespace
-from agentir_ray.engine.request import BM25, CHANNELS, FUSED, MAXSIM, Request
+from agentir_ray.engine.query_encoding import TooLateError
+from agentir_ray.engine.request import AUTO, BM25, CHANNELS, FUSED, MAXSIM, Request
 from agentir_ray.engine.store import Store
 from agentir_ray.errors import EncoderMissingError
 from agentir_ray.lexical.query import Bm25, Query
-from agentir_ray.lexical.search import Expired
+
+LeftS = Callable[[], float]  # the seconds until the deadline
+PATIENCE = 0.8  # of what is left is given to an encoder, so that what others gave in time can still be searched by
 
 
-def asker_for(store: Store, namespace: Namespace, query: Query, request: Request, bm25: Bm25, expired: Expired | None) -> tuple[Asker, tuple[str, ...]]:
-    """What to ask, and the channels that there was no time to encode the query for.
+def asker_for(store: Store, namespace: Namespace, query: Query, request: Request, bm25: Bm25, left_s: LeftS | None) -> tuple[Asker, tuple[str, ...]]:
+    """What to ask, and the channels that there was no time to encode the query for. Where that is all of them, the words are asked: they always answer.
 
     Raises EncoderMissingError where a channel that was asked for has no encoder, EncoderMismatchError where its vectors are another one's.
     """
-    words = ByWords(query, bm25, request)
+    words = ByWords(query, bm25, request, always=request.mode not in (AUTO, BM25))
     make: dict[str, Callable[[], Channelled]] = {
         BM25: lambda: words,
-        SPARSE: lambda: _by_weights(store, namespace, request),
-        DENSE: lambda: _by_vectors(store, namespace, request),
+        SPARSE: lambda: _by_weights(store, namespace, request, left_s),
+        DENSE: lambda: _by_vectors(store, namespace, request, left_s),
     }
     if request.mode in (DENSE, SPARSE):
-        alone: Asker = make[request.mode]()  # type: ignore[assignment]
+        try:
+            alone: Asker = make[request.mode]()  # type: ignore[assignment]
+        except TooLateError:
+            return words, (request.mode,)
         return alone, ()
     if request.mode not in FUSED:
         return words, ()
@@ -36,10 +42,12 @@ def asker_for(store: Store, namespace: Namespace, query: Query, request: Request
     channels: list[Channelled] = []
     late = []
     for name in weights:
-        if channels and expired is not None and expired():
-            late.append(name)
-        else:
+        try:
             channels.append(make[name]())
+        except TooLateError:
+            late.append(name)
+    if not channels:
+        return ByChannels([words], [1.0], request), tuple(late)
     return ByChannels(channels, [weights[channel.name] for channel in channels], request), tuple(late)
 
 
@@ -57,18 +65,22 @@ def _weights(store: Store, namespace: Namespace, request: Request) -> dict[str, 
     return dict.fromkeys(there, 1.0)
 
 
-def _by_vectors(store: Store, namespace: Namespace, request: Request) -> ByVectors:
+def _by_vectors(store: Store, namespace: Namespace, request: Request, left_s: LeftS | None) -> ByVectors:
     channel = namespace.channels.get(DENSE)
     encoder = store.encoders.of(DENSE) if channel is None else store.encoders.for_identity(DENSE, channel.encoder)
     if encoder is None:
         raise store.encoders.missing(DENSE)
     late = request.reranking is not None and request.reranking.reranker == MAXSIM and store.encoders.gives_tokens
-    return ByVectors(store.query_encodings.dense(encoder, request.query, late), channel, request)
+    return ByVectors(store.query_encodings.dense(encoder, request.query, late, _patience_s(left_s)), channel, request)
 
 
-def _by_weights(store: Store, namespace: Namespace, request: Request) -> ByWeights:
+def _by_weights(store: Store, namespace: Namespace, request: Request, left_s: LeftS | None) -> ByWeights:
     channel = namespace.channels.get(SPARSE)
     encoder = store.encoders.of(SPARSE) if channel is None else store.encoders.for_identity(SPARSE, channel.encoder)
     if encoder is None:
         raise store.encoders.missing(SPARSE)
-    return ByWeights(store.query_encodings.sparse(encoder, request.query), channel, request)
+    return ByWeights(store.query_encodings.sparse(encoder, request.query, _patience_s(left_s)), channel, request)
+
+
+def _patience_s(left_s: LeftS | None) -> float | None:
+    return None if left_s is None else PATIENCE * left_s()

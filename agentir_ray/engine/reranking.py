@@ -36,12 +36,12 @@ class Reranked(NamedTuple):
 
 
 def rerank(store: Store, namespace: Namespace, request: Request, ranked: Ranked, read: ReadText, deadline_ns: int | None) -> Reranked:
-    """Raises EncoderMissingError where MaxSim is asked for and no encoder gives the vectors of tokens."""
+    """Raises EncoderMissingError where MaxSim is asked for and no encoder gives the vectors of tokens, TooLateError where it does not give those of the query in time."""
     reranking = request.reranking
     assert reranking is not None
     best = ranked.best
     found = best.listed()[: reranking.depth]
-    reranker, tokens = _reranker(store, namespace, request, [seq for _, seq, _, _ in found])
+    reranker, tokens = _reranker(store, namespace, request, [seq for _, seq, _, _ in found], deadline_ns)
     candidates = [Candidate(read(part, doc, seq).text, tokens.get(seq)) for _, seq, part, doc in found]
     scores = reranker.rerank(request.query, candidates, deadline_ns, store.clock.monotonic_ns) if candidates else np.empty(0)
     known = ~np.isnan(scores)
@@ -56,7 +56,7 @@ def rerank(store: Store, namespace: Namespace, request: Request, ranked: Ranked,
     return Reranked(kept, {seq: float(value) for (_, seq, _, _), value, there in zip(found, second, known, strict=True) if there}, int((~known).sum()))
 
 
-def _reranker(store: Store, namespace: Namespace, request: Request, seqs: Sequence[int]) -> tuple[Reranker, dict[int, npt.NDArray[np.float32]]]:
+def _reranker(store: Store, namespace: Namespace, request: Request, seqs: Sequence[int], deadline_ns: int | None) -> tuple[Reranker, dict[int, npt.NDArray[np.float32]]]:
     """The reranker, and of the records the vectors of their tokens, as far as they are kept."""
     assert request.reranking is not None
     if request.reranking.reranker != MAXSIM:
@@ -66,6 +66,7 @@ def _reranker(store: Store, namespace: Namespace, request: Request, seqs: Sequen
     if not store.encoders.gives_tokens:
         raise EncoderMissingError("rerank='maxsim' needs an encoder that gives the vectors of tokens; open the store with encoder='minilm-int8', say, or leave rerank out")
     encoder: Any = store.encoders.dense if channel is None else store.encoders.for_identity(TOKENS, channel.encoder)
-    query = store.query_encodings.late(encoder, request.query).tokens[0]
+    patience_s = None if deadline_ns is None else (deadline_ns - store.clock.monotonic_ns()) / 1e9
+    query = store.query_encodings.late(encoder, request.query, patience_s).tokens[0]
     held = {} if channel is None else store.vectors.values(namespace.number)(TOKENS, channel.encoder, seqs)
     return MaxSim(encoder, query), {seq: unpack_tokens(data) for seq, data in held.items() if data}

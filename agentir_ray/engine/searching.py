@@ -4,6 +4,7 @@ analyse the query, and encode it where the mode asks for vectors (`modes`) -> ra
 asked for -> read the hits' stored fields -> leave out what exceeds a token budget -> learn from it (`observing`).
 """
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,9 @@ import uuid_utils
 
 from agentir_ray.engine.asker import Asker, EncoderExchangedError
 from agentir_ray.engine.covering import Ranked, coverage_of, rank
-from agentir_ray.engine.modes import asker_for
+from agentir_ray.engine.modes import LeftS, asker_for
 from agentir_ray.engine.namespace import Namespace
+from agentir_ray.engine.query_encoding import TooLateError
 from agentir_ray.engine.request import AUTO, BM25, MAXSIM, Request
 from agentir_ray.engine.reranking import Reranked, rerank
 from agentir_ray.engine.store import Store
@@ -36,13 +38,15 @@ def search(store: Store, namespace: Namespace, request: Request, bm25: Bm25) -> 
     expired: Expired | None = None
     if deadline_ns is not None:
         expired = lambda: clock.monotonic_ns() > deadline_ns  # noqa: E731
-    answer, why_left, encoded, late = _rank(store, namespace, query, request, bm25, deadline_ns, expired)
+    left_s = None if deadline_ns is None else lambda: (deadline_ns - clock.monotonic_ns()) / 1e9
+    answer, why_left, encoded, late = _rank(store, namespace, query, request, bm25, deadline_ns, expired, left_s)
     snapshot, best = answer.snapshot, answer.best
     ranked = clock.monotonic_ns()
     reranked = None
     if request.reranking is not None and not (expired is not None and expired()):
-        reranked = rerank(store, namespace, request, answer, lambda part, doc, seq: read_record(snapshot, part, doc, seq), deadline_ns)
-        best = reranked.best
+        with suppress(TooLateError):
+            reranked = rerank(store, namespace, request, answer, lambda part, doc, seq: read_record(snapshot, part, doc, seq), deadline_ns)
+            best = reranked.best
     again = clock.monotonic_ns()
     hits: list[Hit] = []
     tokens = 0
@@ -78,11 +82,11 @@ def search(store: Store, namespace: Namespace, request: Request, bm25: Bm25) -> 
 
 
 def _rank(
-    store: Store, namespace: Namespace, query: Query, request: Request, bm25: Bm25, deadline_ns: int | None, expired: Expired | None
+    store: Store, namespace: Namespace, query: Query, request: Request, bm25: Bm25, deadline_ns: int | None, expired: Expired | None, left_s: LeftS | None
 ) -> tuple[Ranked, str, int, tuple[str, ...]]:
     """The answer, why spilled segments that it needs could not be loaded, when the query was encoded, and the channels that there was no time for."""
     while True:
-        asker, late = asker_for(store, namespace, query, request, bm25, expired)
+        asker, late = asker_for(store, namespace, query, request, bm25, left_s)
         encoded = store.clock.monotonic_ns()
         try:
             answer, why_left = _rank_by(store, namespace, asker, request, deadline_ns, expired)
