@@ -28,7 +28,7 @@ from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.sidecars import covered, documents_of
 from agentir_ray.engine.vector_codec import PACK, pack_dense
 from agentir_ray.engine.vectors import Vectors, add_young, key_of
-from agentir_ray.errors import AgentIRError, DamagedError, EncoderError, EncodingError, NotFoundError
+from agentir_ray.errors import AgentIRError, DamagedError, EncoderError, EncodingError, NotFoundError, StoreClosedError
 from agentir_ray.storage.codec import decode_body
 from agentir_ray.storage.sqlite_log import SqliteLog
 from agentir_ray.storage.vector_ledger import Encoded
@@ -206,6 +206,8 @@ class WriteBehind:
                     again = self.step(namespace, patient=True)
             except NotFoundError:
                 pass
+            except StoreClosedError:
+                return
             except AgentIRError as error:
                 logger.warning("encoding namespace %s: %s", name, error)
                 self._fail("", str(error))
