@@ -10,7 +10,7 @@ from agentir_ray.engine.channel import DENSE, SPARSE
 from agentir_ray.engine.fusing import ByChannels
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.query_encoding import TooLateError
-from agentir_ray.engine.request import AUTO, BM25, CHANNELS, FUSED, MAXSIM, Request
+from agentir_ray.engine.request import BM25, CHANNELS, MAXSIM, PLAIN, Request
 from agentir_ray.engine.store import Store
 from agentir_ray.errors import EncoderMissingError
 from agentir_ray.lexical.query import Bm25, Query
@@ -24,7 +24,9 @@ def asker_for(store: Store, namespace: Namespace, query: Query, request: Request
 
     Raises EncoderMissingError where a channel that was asked for has no encoder, EncoderMismatchError where its vectors are another one's.
     """
-    words = ByWords(query, bm25, request, always=request.mode not in (AUTO, BM25))
+    if request.mode in PLAIN:
+        return ByWords(query, bm25, request), ()
+    words = ByWords(query, bm25, request, always=True)
     make: dict[str, Callable[[], Channelled]] = {
         BM25: lambda: words,
         SPARSE: lambda: _by_weights(store, namespace, request, left_s),
@@ -36,8 +38,6 @@ def asker_for(store: Store, namespace: Namespace, query: Query, request: Request
         except TooLateError:
             return words, (request.mode,)
         return alone, ()
-    if request.mode not in FUSED:
-        return words, ()
     weights = _weights(store, namespace, request)
     channels: list[Channelled] = []
     late = []

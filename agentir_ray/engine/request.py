@@ -24,6 +24,7 @@ MAX_K1 = 1_000  # scores are as good as linear in the term frequency long before
 LEAST_COVERAGE = 1e-16  # what is less cannot be told from 0 once it is taken from 1
 AUTO, BM25, DENSE, SPARSE, RRF, CONVEX, AGENT_RRF = MODES = ("auto", "bm25", "dense", "sparse", "rrf", "convex", "agent_rrf")
 CHANNELS = (BM25, SPARSE, DENSE)  # in the order of their cost
+PLAIN = frozenset((AUTO, BM25))  # need no vectors
 FUSED = frozenset((RRF, CONVEX, AGENT_RRF))
 DEPTH = 100  # of each channel's list, in a fused mode
 MAX_DEPTH = 10_000
@@ -123,6 +124,8 @@ def make_request(
 
 def _fusion(mode: str, weights: object, depth: int | None, context_weight: float | None, passage_penalty: float | None) -> Fusion:
     if mode not in FUSED:
+        if weights is None and depth is None and context_weight is None and passage_penalty is None:  # nearly always
+            return NO_FUSION
         given = {"weights": weights, "depth": depth, "context_weight": context_weight, "passage_penalty": passage_penalty}
         for name in [name for name, value in given.items() if value is not None]:
             raise InvalidInputError(f"{name} is for the modes {', '.join(sorted(FUSED))}, not for {mode!r}; a single channel fuses, too: mode='convex', weights={{'bm25': 1}}")

@@ -15,7 +15,7 @@ from agentir_ray.engine.covering import Ranked, coverage_of, rank
 from agentir_ray.engine.modes import LeftS, asker_for
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.query_encoding import TooLateError
-from agentir_ray.engine.request import AUTO, BM25, MAXSIM, Request
+from agentir_ray.engine.request import BM25, MAXSIM, PLAIN, Request
 from agentir_ray.engine.reranking import Reranked, rerank
 from agentir_ray.engine.store import Store
 from agentir_ray.lexical.index import Snapshot
@@ -24,7 +24,6 @@ from agentir_ray.lexical.search import Expired, Found
 from agentir_ray.storage.codec import decode_body
 from agentir_ray.types import ChannelScore, Explanation, FusedExplanation, Hit, Record, SearchResult
 
-PLAIN = frozenset((AUTO, BM25))  # modes that need no vectors
 BYTES_A_TOKEN = 4  # the usual estimate for language models' tokens; `max_tokens` is a budget, not a count
 
 
