@@ -11,9 +11,9 @@ from typing import Any, Self
 from agentir_ray.client.memory import Memory
 from agentir_ray.types import Record
 
-VERBS = frozenset(
-    {"add", "add_many", "import_", "update", "forget", "feedback", "repartition", "retain", "drop", "search", "get", "recent", "namespaces", "backup", "verify", "stats", "close"}
-)  # all of Memory's but open, use and export, which return what is not a plain answer
+_WRITING = {"add", "add_many", "import_", "update", "forget", "feedback", "repartition", "retain", "drop", "wait_encoded", "reembed"}
+_READING = {"search", "get", "recent", "namespaces", "backup", "verify", "stats", "close"}
+VERBS = frozenset(_WRITING | _READING)  # all of Memory's but open, use and export, which return what is not a plain answer
 
 
 class AsyncMemory:
