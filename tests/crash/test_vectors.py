@@ -112,7 +112,7 @@ def test_a_power_cut_at_any_sync_loses_no_vector_that_was_paid_for(disk: Disk, t
     assert any("vectors.sqlite3-wal" in path for path in paths) and any(".dense" in path for path in paths)
     cuts = sorted({0, *syncs, *(at - 1 for at in syncs), len(disk.journal.events)})
     if not long_form:
-        cuts = cuts[:: max(1, len(cuts) // 150)]
+        cuts = cuts[:: max(1, len(cuts) // 60)]
     for cut in cuts:
         done = sum(at <= cut for at in history.promised)
         keeps: tuple[Keep, ...] = ("nothing", "some")
