@@ -45,7 +45,7 @@ def rerank(store: Store, namespace: Namespace, request: Request, ranked: Ranked,
     candidates = [Candidate(read(part, doc, seq).text, tokens.get(seq)) for _, seq, part, doc in found]
     scores = reranker.rerank(request.query, candidates, deadline_ns, store.clock.monotonic_ns) if candidates else np.empty(0)
     known = ~np.isnan(scores)
-    lowest = reranker.lowest if reranker.lowest is not None else float(np.min(scores[known], initial=0.0))
+    lowest = reranker.lowest if reranker.lowest is not None else float(np.min(scores[known], initial=np.inf))
     second = normalised(scores, lowest, float(np.max(scores[known], initial=-np.inf)))
     floor = -1.0 if request.mode == DENSE else 0.0
     first = normalised(best.score, floor, float(best.score[0]) if len(best.score) else -np.inf)
