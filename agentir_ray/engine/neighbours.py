@@ -13,6 +13,7 @@ from agentir_ray.lexical.filters import Expression
 from agentir_ray.lexical.filters.keys import SESSION_IS
 from agentir_ray.lexical.filters.ranges import prefix_range
 from agentir_ray.lexical.index import Snapshot
+from agentir_ray.lexical.overlay import ERASED_AT, NO_CHANGES
 from agentir_ray.lexical.search import Visibility
 from agentir_ray.lexical.segment import Segment
 from agentir_ray.lexical.visible import refs_seen
@@ -72,7 +73,7 @@ def _in_order(snapshot: Snapshot, sessions: list[_Sessions], name: bytes, refs: 
     segments = len(snapshot.segments)
     wanted_us = None
     for part, of_part in enumerate(sessions):
-        docs = of_part.documents(name)
+        docs = _not_erased(snapshot, part, of_part.documents(name))
         if not len(docs):
             continue
         columns = snapshot.segments[part].array if part < segments else lambda column, view=snapshot.buffers[part - segments]: getattr(view, column)
@@ -88,6 +89,16 @@ def _in_order(snapshot: Snapshot, sessions: list[_Sessions], name: bytes, refs: 
         timestamp.append(columns("timestamp")[docs])
         seq.append(columns("seq")[docs])
     return np.concatenate(ref)[np.lexsort((np.concatenate(seq), np.concatenate(timestamp)))]
+
+
+def _not_erased(snapshot: Snapshot, part: int, docs: Array) -> Array:
+    """What was erased is gone for every question, and with the next purge from the files: nothing may depend on where it still lies."""
+    segments = len(snapshot.segments)
+    changes = snapshot.changes.get(part, NO_CHANGES) if part < segments else snapshot.buffers[part - segments].changes
+    if not len(changes.deleted_at):
+        return docs
+    kept: Array = docs[(changes.deleted_at[docs] != ERASED_AT) | (changes.deleted_seq[docs] > snapshot.seq)]  # what is erased after the snapshot is still there
+    return kept
 
 
 def _timestamp(snapshot: Snapshot, ref: int) -> int:
