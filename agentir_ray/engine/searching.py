@@ -38,7 +38,7 @@ def search(store: Store, namespace: Namespace, request: Request, bm25: Bm25) -> 
     if deadline_ns is not None:
         expired = lambda: clock.monotonic_ns() > deadline_ns  # noqa: E731
     left_s = None if deadline_ns is None else lambda: (deadline_ns - clock.monotonic_ns()) / 1e9
-    answer, why_left, encoded, late = _rank(store, namespace, query, request, bm25, deadline_ns, expired, left_s)
+    answer, why_left, encoded, late = _rank(store, namespace, query, request, bm25, analysed, deadline_ns, expired, left_s)
     snapshot, best = answer.snapshot, answer.best
     ranked = clock.monotonic_ns()
     reranked = None
@@ -81,12 +81,12 @@ def search(store: Store, namespace: Namespace, request: Request, bm25: Bm25) -> 
 
 
 def _rank(
-    store: Store, namespace: Namespace, query: Query, request: Request, bm25: Bm25, deadline_ns: int | None, expired: Expired | None, left_s: LeftS | None
+    store: Store, namespace: Namespace, query: Query, request: Request, bm25: Bm25, began: int, deadline_ns: int | None, expired: Expired | None, left_s: LeftS | None
 ) -> tuple[Ranked, str, int, tuple[str, ...]]:
     """The answer, why spilled segments that it needs could not be loaded, when the query was encoded, and the channels that there was no time for."""
     while True:
         asker, late = asker_for(store, namespace, query, request, bm25, left_s)
-        encoded = store.clock.monotonic_ns()
+        encoded = began if request.mode in PLAIN else store.clock.monotonic_ns()
         try:
             answer, why_left = _rank_by(store, namespace, asker, request, deadline_ns, expired)
             return answer, why_left, encoded, late

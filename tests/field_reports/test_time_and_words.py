@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentir_ray import InvalidInputError, Memory
+from agentir_ray import EncoderMissingError, InvalidInputError, Memory
 from agentir_ray.analysis import get_analyzer
 from agentir_ray.clock import ManualClock
 from agentir_ray.engine.policy import Limits
@@ -170,7 +170,9 @@ def test_f17_a_new_version_of_the_analyzer_rebuilds_the_index(open_memory: Open,
 
 def test_f17_an_unknown_analyzer_or_channel_is_an_error_that_names_the_known(memory: Memory, open_memory: Open) -> None:
     memory.add("rain", id="a")
-    with pytest.raises(InvalidInputError, match=r"mode is 'dense'.*auto, bm25"):
+    with pytest.raises(InvalidInputError, match=r"mode is 'vector'.*auto, bm25, dense, sparse, rrf, convex, agent_rrf"):
+        memory.search("rain", mode="vector")
+    with pytest.raises(EncoderMissingError, match=r"open the store with encoder=.*mode='bm25' needs no encoder"):
         memory.search("rain", mode="dense")
     memory.close()
     with pytest.raises(InvalidInputError, match=r"analyzer is 'klingon'.*english, multilingual, nltk, standard"):
