@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from agentir_ray.encoders.lazy import Lazy, needs
 from agentir_ray.encoders.normal import normalized
+from agentir_ray.encoders.onnx_integers import counts_signed, integer_products
 from agentir_ray.encoders.protocol import Floats, LateVectors
 from agentir_ray.encoders.revision import revision
 from agentir_ray.encoders.tokens import Tokenized, Tokens, blank, by_length
@@ -58,7 +59,7 @@ class OnnxEncoder:
     @cached_property
     def revision(self) -> str:
         prompts = [self._query_prompt, self._document_prompt]
-        return revision([self._graph, self._tokenizer], kind="onnx", window=self._tokens.window, pooling=self._pooling, prompts=prompts, batch=self._batch)
+        return revision([self._graph, self._tokenizer], kind="onnx, integer products", window=self._tokens.window, pooling=self._pooling, prompts=prompts, batch=self._batch)
 
     def passages(self, text: str) -> list[str]:
         return self._tokens.passages(text, self._document_prompt)
@@ -113,7 +114,8 @@ class OnnxEncoder:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = self._threads
         options.inter_op_num_threads = 1
-        session = onnxruntime.InferenceSession(str(self._graph), options, providers=self._providers)
+        exchanged = integer_products(self._graph.read_bytes(), counts_signed())
+        session = onnxruntime.InferenceSession(str(self._graph) if exchanged is None else exchanged, options, providers=self._providers)
         inputs = [each.name for each in session.get_inputs()]
         outputs = [each.name for each in session.get_outputs() if len(each.shape) == 3]
         unknown = set(inputs) - {"input_ids", "attention_mask", "token_type_ids"}
