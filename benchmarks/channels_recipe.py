@@ -7,6 +7,7 @@ Costs are CPU of the process from a question's text to the hits, its encoding in
 three rounds, for what shares the machine's caches makes the same work dearer.
 """
 
+import hashlib
 import math
 import re
 import statistics
@@ -18,12 +19,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import agentir_ray
 from agentir_ray import Memory
 from agentir_ray.encoders.catalogue import get_encoder, get_sparse_encoder
 from agentir_ray.encoders.protocol import identity
 from benchmarks.bars import Outcome, Report
 from benchmarks.channels_encoders import BEAM_CHATS
 from benchmarks.channels_fit import CHANNELS, GRID, Chat, Recipe, leave_one_out, measured
+from benchmarks.compare.ours import format_hash
 from benchmarks.datasets import Judged, beam, locomo, ndcg, recall
 
 DENSE, SPARSE = "minilm-int8", "splade-tiny"
@@ -35,6 +38,7 @@ MAXSIM_BAR = 0.58
 LIMIT_MS, MAXSIM_LIMIT_MS = 10.0, 15.0
 ROUNDS, TIMED = 3, 500
 LOCOMO, BEAM = "LoCoMo", "BEAM-100K"
+_SHAPING = ("engine/vector_codec.py", "engine/manifest.py", "storage/vector_ledger.py", "storage/codec.py", "storage/sqlite_schema.py")
 
 
 class Answers(NamedTuple):
@@ -50,7 +54,7 @@ class Collections:
         self._report = report
         self.chats: dict[str, list[Judged]] = {LOCOMO: locomo(folder), BEAM: beam(folder, BEAM_CHATS)}
         names = "-".join(re.sub("[^A-Za-z0-9.]", "_", identity(each)) for each in (get_encoder(DENSE), get_sparse_encoder(SPARSE)))
-        self._path = cache / "channels" / f"recipe-{names}"
+        self._path = cache / "channels" / f"recipe-{names}-{_shape_hash()}"
         self._path.parent.mkdir(parents=True, exist_ok=True)
 
     @memoised  # noqa: B019 - lives as long as the run
@@ -148,6 +152,12 @@ def _best_weight(reranked: Callable[[int, Recipe, float], Answers], left_out: in
         return math.fsum(row[0] for row in rows) / len(rows)
 
     return max(RERANK_WEIGHTS, key=worth)
+
+
+def _shape_hash() -> str:
+    """Of what gives a store its form: one of another form is not opened, but made anew."""
+    root = Path(agentir_ray.__file__).parent
+    return hashlib.sha256(b"".join((root / name).read_bytes() for name in _SHAPING) + format_hash().encode()).hexdigest()[:8]
 
 
 def _search(recipe: Recipe, rerank_weight: float | None = None) -> dict[str, Any]:
