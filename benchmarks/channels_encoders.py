@@ -37,12 +37,13 @@ ENCODERS: dict[str, Callable[[], Encoder | SparseEncoder]] = {
 }
 FIGURES: dict[str, dict[str, tuple[float, ...]]] = {  # nDCG@10, and R@10 where it is known
     "LoCoMo": {
-        BM25: (0.450, 0.575), "MiniLM": (0.296, 0.438), "MiniLM int8": (0.296, 0.438), "multilingual-e5-small": (0.382, 0.523), "wordllama": (0.277, 0.382),
+        BM25: (0.450, 0.575), "MiniLM": (0.296, 0.438), "multilingual-e5-small": (0.382, 0.523), "wordllama": (0.277, 0.382),
         "SPLADE-tiny": (0.518, 0.655),
     },
-    "BEAM-100K": {BM25: (0.263,), "SPLADE-tiny": (0.386,), "MiniLM": (0.474,), "MiniLM int8": (0.474,)},
-    "SciFact": {BM25: (0.679,), "MiniLM": (0.652,), "MiniLM int8": (0.652,), "SPLADE-tiny": (0.648,)},
+    "BEAM-100K": {BM25: (0.263,), "SPLADE-tiny": (0.386,), "MiniLM": (0.474,)},
+    "SciFact": {BM25: (0.679,), "MiniLM": (0.652,), "SPLADE-tiny": (0.648,)},
 }  # fmt: skip
+UNJUDGED = "MiniLM int8"  # an encoder of its own, for which there is no figure
 QUERY_BARS_MS = {"static": ("wordllama", 0.1), "int8": ("MiniLM int8", 5.0), "SPLADE-tiny": ("SPLADE-tiny", 6.0)}
 QUERIES_TIMED, ROUNDS = 250, 5
 
@@ -57,6 +58,7 @@ def reproduced(folder: Path, cache: Path, report: Report) -> Outcome:
             values[f"{name} {encoder}"] = list(found[: len(expected)])
             ok &= all(abs(value - figure) <= WITHIN for value, figure in zip(found, expected, strict=False))
             report.figure(f"{name}, {encoder}: nDCG@10, R@10 (expected {expected})", list(found))
+        report.figure(f"{name}, {UNJUDGED}: nDCG@10, R@10", list(_measures(ENCODERS[UNJUDGED](), collections[name], cache)))
     return values, ok
 
 
