@@ -139,8 +139,8 @@ class FusedExplanation:
     """Why a hit of another mode than bm25 has its score.
 
     `own` is the sum of what the channels add, in order, less `passages` (the passage penalty). With a context weight w and neighbours it becomes (1 - w) * own + w * context, where
-    `context` is the mean of the neighbours' own scores (None: there are none, or they do not count); then recency and importance are added, which gives `fused`. `reranked` is what
-    the reranker gave, normalised (None: it was not asked, or did not come so far), and `score` what became of all that.
+    `context` is the mean of the neighbours' own scores (None: there are none, or they do not count); then recency is added, then importance (in the mode dense: their sum), which
+    gives `fused`. `reranked` is what the reranker gave, normalised (None: it was not asked, or did not come so far), and `score` what became of all that.
     """
 
     channels: tuple[ChannelScore, ...]

@@ -81,7 +81,13 @@ class NaiveChannels:
         by_seq = {version.seq: version.record for version in self.oracle.versions}
 
         def with_priors(scores: Mapping[int, float]) -> list[tuple[int, float]]:
-            found = {seq: add_priors(question, score, by_seq[seq].timestamp_us, by_seq[seq].importance) for seq, score in scores.items()}
+            found = {}
+            for seq, score in scores.items():
+                record = by_seq[seq]
+                if asked.mode == "dense":  # a vector's record has one prior, the sum of both
+                    found[seq] = score + add_priors(question, 0.0, record.timestamp_us, record.importance)
+                else:
+                    found[seq] = add_priors(question, score, record.timestamp_us, record.importance)
             return naive_fusion.ordered({seq: score for seq, score in found.items() if score >= question.min_score})
 
         if asked.mode in ("bm25", "sparse", "dense"):

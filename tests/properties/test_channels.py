@@ -41,7 +41,7 @@ class World:
         self.ids: list[str] = []
 
     def step(self, random: Random) -> None:
-        self.clock.advance(random.randrange(5_000_000))
+        self.clock.advance(random.uniform(0.0, 5.0))
         what = random.random()
         if what < 0.06 and self.ids:
             self.forget(random.choice(self.ids))
@@ -152,7 +152,10 @@ def check_explained(explanation: Explanation | FusedExplanation | None, score: f
     assert own == explanation.own
     if explanation.context is not None:
         own = (1.0 - asked.context_weight) * own + asked.context_weight * explanation.context
-    assert own + explanation.recency + explanation.importance == explanation.fused
+    if asked.mode == "dense":
+        assert own + (explanation.recency + explanation.importance) == explanation.fused
+    else:
+        assert own + explanation.recency + explanation.importance == explanation.fused
     assert explanation.reranked is None and explanation.fused == score
 
 
