@@ -11,6 +11,7 @@ from tests.naive import NaiveIndex, Question, Version, add_priors, bm25
 from tests.naive_dense import dot
 
 BESIDE = 2  # neighbours on each side
+REACH = 8  # places on each side, of all versions that were not erased, among which they are looked for
 
 
 class Asked(NamedTuple):
@@ -128,10 +129,14 @@ class NaiveChannels:
         return len(self.vectors(version)[0]) if seq <= self.encoded else 0
 
     def neighbours(self, question: Question, seq: int) -> list[int]:
-        """Up to two before it, the nearest first, and then up to two after it, of those that are seen."""
+        """Up to two before it, the nearest first, and then up to two after it, of those within reach that are seen."""
         record = next(version.record for version in self.oracle.versions if version.seq == seq)
         if record.session is None:
             return []
-        session = sorted((version.record.timestamp_us, version.seq) for version in self.seen(question) if version.record.session == record.session)
-        at = session.index((record.timestamp_us, seq))
-        return [other for _, other in [*reversed(session[max(0, at - BESIDE) : at]), *session[at + 1 : at + 1 + BESIDE]]]
+        in_session = [version for version in self.oracle.versions if version.record.session == record.session and not version.erased]
+        places = sorted((version.record.timestamp_us, version.seq) for version in in_session)
+        seen = {version.seq for version in self.seen(question)}
+        at = places.index((record.timestamp_us, seq))
+        before = [other for _, other in reversed(places[max(0, at - REACH) : at]) if other in seen]
+        after = [other for _, other in places[at + 1 : at + 1 + REACH] if other in seen]
+        return [*before[:BESIDE], *after[:BESIDE]]
