@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from agentir_ray.engine.priors import column_of
 from agentir_ray.lexical.buffer import BufferView
 from agentir_ray.lexical.filters import Expression
 from agentir_ray.lexical.filters.keys import SESSION_IS
@@ -71,18 +72,16 @@ def _in_order(snapshot: Snapshot, sessions: list[_Sessions], name: bytes, refs: 
     """The refs of a session's documents by (timestamp, seq); of a long session, those around some of them."""
     ref, timestamp, seq = [], [], []
     segments = len(snapshot.segments)
-    wanted_us = None
+    wanted = None
     for part, of_part in enumerate(sessions):
         docs = _not_erased(snapshot, part, of_part.documents(name))
         if not len(docs):
             continue
         columns = snapshot.segments[part].array if part < segments else lambda column, view=snapshot.buffers[part - segments]: getattr(view, column)
         if len(docs) > LONG and part < segments:
-            if wanted_us is None:
-                wanted_us = np.array([_timestamp(snapshot, one) for one in refs.tolist()])
-            times = columns("timestamp")[docs]
-            own = np.searchsorted(docs, refs[refs >> 32 == part] & 0xFFFFFFFF)
-            at = np.concatenate([np.searchsorted(times, wanted_us), own])
+            if wanted is None:
+                wanted = column_of(snapshot, "timestamp", refs), column_of(snapshot, "seq", refs)
+            at = _places(columns("timestamp")[docs], columns("seq")[docs], *wanted)
             near = np.unique(np.clip(at[:, None] + np.arange(-REACH, REACH + 1), 0, len(docs) - 1))
             docs = docs[near]
         ref.append((part << 32) + docs.astype(np.int64))
@@ -101,10 +100,13 @@ def _not_erased(snapshot: Snapshot, part: int, docs: Array) -> Array:
     return kept
 
 
-def _timestamp(snapshot: Snapshot, ref: int) -> int:
-    part, segments = ref >> 32, len(snapshot.segments)
-    column = snapshot.segments[part].array("timestamp") if part < segments else snapshot.buffers[part - segments].timestamp
-    return int(column[ref & 0xFFFFFFFF])
+def _places(times: Array, seqs: Array, wanted_us: Array, wanted_seq: Array) -> Array:
+    """int64: where each (timestamp, sequence number) belongs among some that are in order."""
+    first, end = np.searchsorted(times, wanted_us), np.searchsorted(times, wanted_us, "right")
+    tied = np.flatnonzero(end > first)
+    for i in tied.tolist():  # many records of one moment are what an import makes
+        first[i] += np.searchsorted(seqs[first[i] : end[i]], wanted_seq[i])
+    return first
 
 
 def _of_segment(segment: Segment) -> _Sessions:
