@@ -62,6 +62,7 @@ def doctor(store: Store = None, as_json: Json = False) -> None:
         "kernels cached in": ", ".join(_cache_folders()) or "nowhere (every process compiles anew; set NUMBA_CACHE_DIR to a folder that can be written)",
         "store": str(path),
         "store's state": _state(path),
+        **_encoders(),
         "spills to": without_secrets(os.environ.get(SPILL_VARIABLE, "")) or f"nowhere (set {SPILL_VARIABLE} to a folder or a URL)",
     }
     if as_json:
@@ -85,6 +86,20 @@ def _state(path: Path) -> str:
             return f"opens; {len(memory.namespaces()):,} namespaces"
     except AgentIRError as error:
         return str(error)
+
+
+def _encoders() -> dict[str, str]:
+    """By the option that takes it and its name: what each encoder is, and whether it is here or how to get it."""
+    from agentir_ray.encoders.catalogue import DENSE_ENCODERS, SPARSE_ENCODERS, available  # which no other command's start need wait for
+
+    found = {}
+    for option, entries in (("--encoder", DENSE_ENCODERS), ("--sparse-encoder", SPARSE_ENCODERS)):
+        here = available(entries)
+        for name, entry in entries.items():
+            model = f"; the model {entry.hub} must be in the hub's cache on this machine" if entry.hub else ""
+            state = f"not installed: {entry.install}" if name not in here else "packages are installed" if entry.hub else "installed"
+            found[f"{option} {name}"] = f"{state}{model} ({entry.about})"
+    return found
 
 
 def _version(name: str) -> str:

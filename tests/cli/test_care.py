@@ -9,6 +9,7 @@ import pytest
 import agentir_ray
 from agentir_ray import Memory
 from agentir_ray.cli.options import default_store
+from agentir_ray.encoders.catalogue import DENSE_ENCODERS, SPARSE_ENCODERS
 from tests.cli.conftest import Run
 
 
@@ -31,6 +32,17 @@ def test_doctor_names_versions_and_places(run: Run, store: Path) -> None:
     assert findings["kernels cached in"]
     run("add", "tea")
     assert "opens; 1 namespaces" in run("doctor").out
+
+
+def test_doctor_lists_the_encoders_and_how_to_get_what_is_not_here(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for here in (True, False):
+        monkeypatch.setattr("agentir_ray.encoders.catalogue.importlib.util.find_spec", lambda name, here=here: here or None)
+        findings = json.loads(run("doctor", "--json").out)
+        for option, entries in (("--encoder", DENSE_ENCODERS), ("--sparse-encoder", SPARSE_ENCODERS)):
+            for name, entry in entries.items():
+                told = findings[f"{option} {name}"]
+                state = f"not installed: {entry.install}" if entry.needs and not here else "packages are installed; the model" if entry.hub else "installed"
+                assert told.startswith(state) and entry.about in told and entry.hub in told
 
 
 def test_no_secret_of_the_spill_target_is_shown(run: Run, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,27 @@
 """F13, F14, F15, F17, F18: whose time it is, what a word is, and how long an answer may take."""
 
 import math
+import re
+import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pytest
 
-from agentir_ray import EncoderMissingError, InvalidInputError, Memory
+from agentir_ray import EncoderMismatchError, EncoderMissingError, InvalidInputError, Memory
 from agentir_ray.analysis import get_analyzer
-from agentir_ray.clock import ManualClock
+from agentir_ray.clock import ManualClock, SystemClock
+from agentir_ray.encoders.hashing import HashingEncoder
+from agentir_ray.encoders.protocol import Floats, LateVectors
 from agentir_ray.engine.policy import Limits
+from agentir_ray.retrieval.reranker import Candidate
 from tests.field_reports.conftest import Open
 
 KOLKATA = timezone(timedelta(hours=5, minutes=30))
@@ -138,7 +147,6 @@ def test_f15_every_script_is_found_by_default(memory: Memory, text: str, query: 
 
 
 def test_f17_another_analyzer_rebuilds_the_index(open_memory: Open) -> None:
-    """Of vectors there are none yet: what belongs to them (a clear error, BM25 goes on, a command to encode anew) comes with them."""
     memory = open_memory(limits=Limits(seal_at=4))
     for i in range(6):
         memory.add(f"raining {i}", id=str(i))
@@ -166,6 +174,23 @@ def test_f17_a_new_version_of_the_analyzer_rebuilds_the_index(open_memory: Open,
     memory = open_memory()
     assert len(ids(memory)) == 4
     assert not before & set(store.rglob("*.segment"))
+
+
+def test_f17_another_encoder_is_a_clear_error_the_words_serve_and_a_command_encodes_anew(open_memory: Open) -> None:
+    """A changed embedding size gave silently empty results, or no start."""
+    memory = open_memory(encoder=HashingEncoder(8))
+    for i in range(6):
+        memory.add(f"rain {i}", id=str(i))
+    memory.wait_encoded()
+    memory.close()
+    memory = open_memory(encoder=HashingEncoder(32))
+    memory.add("rain 6", id="6")
+    for mode in ("dense", "rrf", "convex"):
+        with pytest.raises(EncoderMismatchError, match=r"hashing@1-8.*hashing@1-32.*reembed"):
+            memory.search("rain", mode=mode)
+    assert len(ids(memory, "rain")) == 7
+    memory.reembed()
+    assert len(memory.search("rain", mode="dense")) == 7 and memory.search("rain 3", mode="dense").hits[0].record.id == "3"
 
 
 def test_f17_an_unknown_analyzer_or_channel_is_an_error_that_names_the_known(memory: Memory, open_memory: Open) -> None:
@@ -211,6 +236,70 @@ def test_f18_an_answer_says_where_its_time_went(memory: Memory) -> None:
     assert result.stages == ("bm25",)
 
 
-def test_f18_no_model_on_the_way_of_a_write(memory: Memory) -> None:
-    memory.add("rain")
-    assert not {"torch", "transformers", "sentence_transformers", "ray", "openai", "faiss"} & sys.modules.keys()
+def test_f18_no_model_on_the_way_of_a_write(store: Path) -> None:
+    """In a process of its own, as other tests load models."""
+    code = (
+        "import sys; from agentir_ray import Memory; memory = Memory.open(sys.argv[1], background=False); memory.add('rain'); assert memory.search('rain').hits; memory.close(); "
+        "loaded = {'torch', 'transformers', 'sentence_transformers', 'onnxruntime', 'ray', 'openai', 'faiss'} & sys.modules.keys(); assert not loaded, loaded"
+    )
+    subprocess.run([sys.executable, "-c", code, str(store)], check=True)
+
+
+class Stuck(HashingEncoder):
+    """Takes for ever, until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__(8)
+        self.go = threading.Event()
+
+    def encode_queries(self, texts: Sequence[str]) -> Floats:
+        assert self.go.wait(60)
+        return super().encode_queries(texts)
+
+    def encode_queries_late(self, texts: Sequence[str]) -> LateVectors:
+        assert self.go.wait(60)
+        return super().encode_queries_late(texts)
+
+    def encode_documents(self, texts: Sequence[str]) -> Floats:
+        assert self.go.wait(60)
+        return super().encode_documents(texts)
+
+
+def test_f18_a_stuck_model_blocks_no_write_and_no_answer(open_memory: Open) -> None:
+    encoder = Stuck()
+    memory = open_memory(clock=SystemClock(), background=True, encoder=encoder)
+    for i in range(20):
+        memory.add(f"rain {i}", id=str(i))
+    assert len(ids(memory, "rain")) == 10
+    for options in ({"mode": "rrf"}, {"mode": "dense"}, {"mode": "convex", "rerank": "maxsim"}):
+        result = memory.search("rain", deadline_ms=20, **options)  # type: ignore[arg-type]
+        assert len(result) == 10 and result.stages[0] == "bm25" and not result.coverage.exact
+        assert "no time to encode the query for dense" in result.coverage.reason and "encode" in result.timings_us
+    encoder.go.set()
+    assert memory.wait_encoded() and len(memory.search("rain", mode="dense", k=50)) == 20
+
+
+def test_f18_a_second_look_ends_at_the_deadline_and_counts_what_it_left(open_memory: Open) -> None:
+    """A recall took 108 s in reranking on a CPU. Here every text takes its time, and what is not reached keeps its first place."""
+    clock = Ticking()
+    memory = open_memory(clock=clock)
+    memory.add_many([{"text": f"rain {i}", "id": str(i)} for i in range(30)])
+
+    class Slow:
+        lowest = 0.0
+
+        def rerank(self, query: str, candidates: Sequence[Candidate], deadline_ns: int | None, now_ns: Callable[[], int]) -> npt.NDArray[np.float64]:
+            scores = np.full(len(candidates), np.nan)
+            for i in range(len(candidates)):
+                if deadline_ns is not None and now_ns() > deadline_ns:
+                    break
+                clock.advance(0.1)
+                scores[i] = i + 1.0
+            return scores
+
+    plain = ids(memory, "rain")
+    result = memory.search("rain", rerank=Slow(), deadline_ms=1_000)
+    assert {hit.record.id for hit in result} <= set(plain) and result.stages == ("bm25", "Slow")
+    assert not result.coverage.exact and re.search(r"no time to rerank 2\d of the best", result.coverage.reason)
+    assert 1_000_000 < result.timings_us["rerank"] < 1_200_000
+    assert memory.search("rain", rerank=Slow()).coverage.exact

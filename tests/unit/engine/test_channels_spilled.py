@@ -1,4 +1,4 @@
-"""Segments whose words were spilled are searched by vectors and weights where they lie; a fusion with words loads what it needs. All answers are those of a store that spills nothing."""
+"""Segments whose words were spilled are searched by vectors and weights where they lie; a fusion with words loads what it needs, and nothing is missed."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
