@@ -59,6 +59,7 @@ class EncodersInUse:
         self.dense = dense
         self.sparse = sparse
         self.token_vectors = token_vectors
+        self._next: EncodersInUse | None = None
         if token_vectors and not _has(dense, "encode_documents_late"):
             raise InvalidInputError("token_vectors needs an encoder that gives the vectors of tokens (encode_documents_late); give one as encoder, or leave token_vectors out")
 
@@ -79,13 +80,21 @@ class EncodersInUse:
         """The identities of the encoders by channel, as far as there are any."""
         return {channel: identity(self.of(channel)) for channel in self.names()}
 
+    def expect(self, others: "EncodersInUse") -> None:
+        """`take_over` will follow; until then vectors of either may be searched by."""
+        self._next = others
+
     def take_over(self, others: "EncodersInUse") -> None:
         """From now on these, as far as there are any, are in use."""
         self.dense, self.sparse = others.dense or self.dense, others.sparse or self.sparse
         self.token_vectors = others.token_vectors or self.token_vectors
+        self._next = None
 
     def for_identity(self, channel: str, encoder: str) -> Any:
         """The encoder of a channel whose vectors `encoder` (an identity) made. Raises EncoderMissingError, EncoderMismatchError."""
+        following = None if (after := self._next) is None else after.of(channel)
+        if following is not None and identity(following) == encoder:
+            return following
         found = self.of(channel)
         if found is None:
             raise EncoderMissingError(

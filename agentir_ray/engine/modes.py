@@ -1,18 +1,19 @@
 """From a search's mode to what is asked: which channels, by which encoders, with which weights."""
 
 from collections.abc import Callable
+from typing import Any
 
 from agentir_ray.engine.asker import Asker, Channelled
 from agentir_ray.engine.by_vectors import ByVectors
 from agentir_ray.engine.by_weights import ByWeights
 from agentir_ray.engine.by_words import ByWords
-from agentir_ray.engine.channel import DENSE, SPARSE
+from agentir_ray.engine.channel import DENSE, SPARSE, Channel
 from agentir_ray.engine.fusing import ByChannels
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.query_encoding import TooLateError
 from agentir_ray.engine.request import BM25, CHANNELS, MAXSIM, PLAIN, Request
 from agentir_ray.engine.store import Store
-from agentir_ray.errors import EncoderMissingError
+from agentir_ray.errors import EncoderMismatchError, EncoderMissingError
 from agentir_ray.lexical.query import Bm25, Query
 
 LeftS = Callable[[], float]  # the seconds until the deadline
@@ -65,9 +66,19 @@ def _weights(store: Store, namespace: Namespace, request: Request) -> dict[str, 
     return dict.fromkeys(there, 1.0)
 
 
+def channel_and_encoder(store: Store, namespace: Namespace, name: str) -> tuple[Channel | None, Any]:
+    """A channel, None where nothing has vectors yet, and the encoder to search it by, None where there is none. Raises EncoderMismatchError."""
+    while True:
+        channel = namespace.channels.get(name)
+        try:
+            return channel, store.encoders.of(name) if channel is None else store.encoders.for_identity(name, channel.encoder)
+        except EncoderMismatchError:
+            if namespace.channels.get(name) is channel:  # else `reembed` ended between the two looks
+                raise
+
+
 def _by_vectors(store: Store, namespace: Namespace, request: Request, left_s: LeftS | None) -> ByVectors:
-    channel = namespace.channels.get(DENSE)
-    encoder = store.encoders.of(DENSE) if channel is None else store.encoders.for_identity(DENSE, channel.encoder)
+    channel, encoder = channel_and_encoder(store, namespace, DENSE)
     if encoder is None:
         raise store.encoders.missing(DENSE)
     late = request.reranking is not None and request.reranking.reranker == MAXSIM and store.encoders.gives_tokens
@@ -75,8 +86,7 @@ def _by_vectors(store: Store, namespace: Namespace, request: Request, left_s: Le
 
 
 def _by_weights(store: Store, namespace: Namespace, request: Request, left_s: LeftS | None) -> ByWeights:
-    channel = namespace.channels.get(SPARSE)
-    encoder = store.encoders.of(SPARSE) if channel is None else store.encoders.for_identity(SPARSE, channel.encoder)
+    channel, encoder = channel_and_encoder(store, namespace, SPARSE)
     if encoder is None:
         raise store.encoders.missing(SPARSE)
     return ByWeights(store.query_encodings.sparse(encoder, request.query, _patience_s(left_s)), channel, request)

@@ -37,8 +37,9 @@ def reembed(store: Store, name: str, encoders: EncodersInUse, progress: Progress
             more = _advance(store, namespace, tasks, progress)
     with store.namespace(name) as namespace:
         if wanted:
-            _exchange(store, namespace, tasks, wanted)
-        store.encoders.take_over(encoders)
+            _exchange(store, namespace, tasks, wanted, encoders)
+        else:
+            store.encoders.take_over(encoders)
         keys = [key_of(channel.name, channel.encoder) for channel in namespace.channels.values()]
         store.vectors.attempt(lambda _: store.vectors.make().keep_only(namespace.number, keys), None)
     store.encoding.request(name)
@@ -75,7 +76,7 @@ def _advance(store: Store, namespace: Namespace, tasks: list[Task], progress: Pr
     return any(more)
 
 
-def _exchange(store: Store, namespace: Namespace, tasks: list[Task], wanted: Mapping[str, Channel]) -> None:
+def _exchange(store: Store, namespace: Namespace, tasks: list[Task], wanted: Mapping[str, Channel], encoders: EncodersInUse) -> None:
     with store.encoding.working, namespace.maintenance:  # in this order, as who encodes; nothing is sealed or merged now: what is in segments was encoded when the loop ends
         while _advance(store, namespace, tasks, None):
             pass
@@ -87,5 +88,7 @@ def _exchange(store: Store, namespace: Namespace, tasks: list[Task], wanted: Map
                 for seq, data in store.vectors.values(namespace.number)(channel.name, channel.encoder, seqs).items():
                     if data:
                         add_young(channel, seq, data)
+        store.encoders.expect(encoders)
         if not store.compactor.exchange_channels(namespace, wanted):
             raise ConflictError(f"namespace {namespace.name!r} is being loaded anew; call again: what was encoded is kept")
+        store.encoders.take_over(encoders)

@@ -5,13 +5,14 @@ keeps its first part alone.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.engine.channel import TOKENS
 from agentir_ray.engine.covering import Ranked
+from agentir_ray.engine.modes import channel_and_encoder
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.request import DENSE, MAXSIM, Request
 from agentir_ray.engine.store import Store
@@ -62,10 +63,11 @@ def _reranker(store: Store, namespace: Namespace, request: Request, seqs: Sequen
     if request.reranking.reranker != MAXSIM:
         given: Reranker = request.reranking.reranker
         return given, {}
-    channel = namespace.channels.get(TOKENS)
     if not store.encoders.gives_tokens:
         raise EncoderMissingError("rerank='maxsim' needs an encoder that gives the vectors of tokens; open the store with encoder='minilm-int8', say, or leave rerank out")
-    encoder: Any = store.encoders.dense if channel is None else store.encoders.for_identity(TOKENS, channel.encoder)
+    channel, encoder = channel_and_encoder(store, namespace, TOKENS)
+    if channel is None:
+        encoder = store.encoders.dense
     patience_s = None if deadline_ns is None else (deadline_ns - store.clock.monotonic_ns()) / 1e9
     query = store.query_encodings.late(encoder, request.query, patience_s).tokens[0]
     held = {} if channel is None else store.vectors.values(namespace.number)(TOKENS, channel.encoder, seqs)
