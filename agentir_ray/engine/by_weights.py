@@ -15,7 +15,7 @@ from agentir_ray.engine.request import Request
 from agentir_ray.lexical.index import Array, Snapshot
 from agentir_ray.lexical.query import Priors
 from agentir_ray.lexical.search import Expired, Found, TopK, Visibility
-from agentir_ray.lexical.weighted import weighted_scores, weighted_top_k
+from agentir_ray.lexical.weighted import sidecars_of, weighted_scores, weighted_top_k
 from agentir_ray.lexical.young_weights import YoungWeightsView
 from agentir_ray.types import ChannelScore, FusedExplanation, Record
 
@@ -56,7 +56,8 @@ class WeightAnswers:
 
     def __init__(self, snapshot: Snapshot, vector: SparseVector, encoder: str | None, young: YoungWeightsView | None, request: Request) -> None:
         """Raises EncoderExchangedError where a sidecar is of another encoder."""
-        if any(sidecar is not None and sidecar.encoder != encoder for sidecar in (segment.sidecars.get(SPARSE) for segment in snapshot.segments)):
+        self._sidecars = sidecars_of(snapshot)
+        if any(sidecar is not None and sidecar.encoder != encoder for sidecar in self._sidecars):
             raise EncoderExchangedError
         self.snapshot = snapshot
         self._vector, self._young, self._request = vector, young, request
@@ -69,10 +70,10 @@ class WeightAnswers:
 
     def _best(self, k: int, visibility: Visibility, priors: Priors, min_score: float, expired: Expired | None) -> TopK:
         terms, weights = self._vector
-        return weighted_top_k(self.snapshot, self._young, terms, weights, k, visibility, self._request.expression, priors, min_score, expired)
+        return weighted_top_k(self.snapshot, self._sidecars, self._young, terms, weights, k, visibility, self._request.expression, priors, min_score, expired)
 
     def scores(self, refs: Array) -> npt.NDArray[np.float64]:
-        return weighted_scores(self.snapshot, self._young, *self._vector, refs)
+        return weighted_scores(self.snapshot, self._sidecars, self._young, *self._vector, refs)
 
     def could_matter(self, best: TopK, visibility: Visibility, wanted: int) -> Bools:
         return best.left

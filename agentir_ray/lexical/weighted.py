@@ -27,8 +27,14 @@ Array = npt.NDArray[Any]
 SPARSE = "sparse"
 
 
+def sidecars_of(snapshot: Snapshot) -> list[WeightedPostings | None]:
+    """What the segments have now: the engine replaces it, so that one search is to look once."""
+    return [segment.sidecars.get(SPARSE) for segment in snapshot.segments]
+
+
 def weighted_top_k(
     snapshot: Snapshot,
+    sidecars: Sequence[WeightedPostings | None],
     young: YoungWeightsView | None,
     terms: Sequence[str],
     weights: Array,
@@ -44,7 +50,6 @@ def weighted_top_k(
     Raises InvalidInputError for a weight that is negative or no number that float32 can hold.
     """
     scoring = weight_scoring(Query(tuple(terms), tuple(weights.tolist())))
-    sidecars = _sidecars(snapshot)
     found = top_k(weighted_snapshot(snapshot, sidecars, terms), scoring, k, visibility, expression, priors, min_score, expired)
     if young is None or not len(young.seq):
         return found
@@ -62,13 +67,14 @@ def weighted_top_k(
     return found._replace(score=score[order], seq=seq[order], ref=ref[order])
 
 
-def weighted_scores(snapshot: Snapshot, young: YoungWeightsView | None, terms: Sequence[str], weights: Array, refs: Array) -> npt.NDArray[np.float64]:
+def weighted_scores(
+    snapshot: Snapshot, sidecars: Sequence[WeightedPostings | None], young: YoungWeightsView | None, terms: Sequence[str], weights: Array, refs: Array
+) -> npt.NDArray[np.float64]:
     """float64: the sum of q_t * w of each document of `refs` (int64), in any order; 0 where no term matches, NaN where it has no vector. Whether it may be seen is not asked.
 
     Raises IndexError for a ref of nothing, InvalidInputError as `weighted_top_k` does.
     """
     scoring = weight_scoring(Query(tuple(terms), tuple(weights.tolist())))
-    sidecars = _sidecars(snapshot)
     refs = np.ascontiguousarray(refs, np.int64)
     out = np.full(len(refs), np.nan)
     part, docs = refs >> 32, refs & 0xFFFFFFFF
@@ -89,10 +95,6 @@ def weighted_scores(snapshot: Snapshot, young: YoungWeightsView | None, terms: S
         same = inside[ref[order[at[inside]]] == refs[inside]]
         out[same] = young.scores(which[order[at[same]]], terms, scoring.gain)
     return out
-
-
-def _sidecars(snapshot: Snapshot) -> list[WeightedPostings | None]:
-    return [segment.sidecars.get(SPARSE) for segment in snapshot.segments]
 
 
 def _uncovered(snapshot: Snapshot, sidecars: Sequence[WeightedPostings | None], young: YoungWeightsView) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agentir_ray.errors import EncodingError
 from agentir_ray.lexical.query import Priors
 from agentir_ray.lexical.weight_sidecar import WeightedPostings
-from agentir_ray.lexical.weighted import weighted_scores, weighted_top_k
+from agentir_ray.lexical.weighted import sidecars_of, weighted_scores, weighted_top_k
 from agentir_ray.lexical.weights import build_weights, pack_vectors, stamp
 from agentir_ray.lexical.young_weights import YoungWeights, YoungWeightsView
 from agentir_ray.sections import encode_sections
@@ -99,12 +99,12 @@ def test_answers_are_the_oracles(random: Random) -> None:
             snapshot = world.index.snapshot((), expression)
             terms, weights = tuple(question.terms), np.array(question.weights)
             priors = Priors(question.recency_weight, question.tau_us, question.importance_weight)
-            found = weighted_top_k(snapshot, view, terms, weights, question.k, visibility, expression, priors, question.min_score)
+            found = weighted_top_k(snapshot, sidecars_of(snapshot), view, terms, weights, question.k, visibility, expression, priors, question.min_score)
             assert [(hit.seq, hit.score) for hit in found.found] == naive.search(world.oracle, question)
             assert not found.left.any()
             seen = found.score.tolist() or seen
 
-            late = weighted_top_k(snapshot, view, terms, weights, question.k, visibility, expression, priors, question.min_score, lambda: True)
+            late = weighted_top_k(snapshot, sidecars_of(snapshot), view, terms, weights, question.k, visibility, expression, priors, question.min_score, lambda: True)
             assert all(segment.sidecars for segment, left in zip(snapshot.segments, late.left, strict=True) if left)
             assert [(hit.seq, hit.score) for hit in late.found] == NaiveWeights({seq: {} for seq in kept}, {} if view is None else young).search(world.oracle, question)
 
@@ -112,7 +112,7 @@ def test_answers_are_the_oracles(random: Random) -> None:
             places = [(part << 32 | doc, seq) for part, own in enumerate(columns) for doc, seq in enumerate(own)]
             random.shuffle(places)
             places = places[: random.choice([0, 1, 50, 10_000])]
-            scores = weighted_scores(snapshot, view, terms, weights, np.array([ref for ref, _ in places], np.int64))
+            scores = weighted_scores(snapshot, sidecars_of(snapshot), view, terms, weights, np.array([ref for ref, _ in places], np.int64))
             np.testing.assert_array_equal(scores, naive.scores(question, [seq for _, seq in places]))
 
 

@@ -13,7 +13,12 @@ from agentir_ray.clock import ManualClock
 from agentir_ray.encoders.hashing import HashingEncoder, HashingSparseEncoder
 from agentir_ray.encoders.protocol import Floats, LateVectors, SparseVector
 from agentir_ray.engine import query_encoding
+from agentir_ray.engine.asker import EncoderExchangedError
+from agentir_ray.engine.modes import asker_for
+from agentir_ray.engine.policy import Limits
+from agentir_ray.engine.request import Request, make_request
 from agentir_ray.errors import EncoderMismatchError, EncoderMissingError
+from agentir_ray.lexical.query import Bm25, parse_query
 
 MODES = ["bm25", "dense", "sparse", "rrf", "agent_rrf", "convex"]
 Open = Callable[..., Memory]
@@ -140,3 +145,36 @@ def test_asyncio_takes_the_same_arguments(open_memory: Open) -> None:
         }  # fmt: skip
         assert asyncio.run(AsyncMemory(memory).search("mile 7", **options)).hits == memory.search("mile 7", **options).hits
         assert asyncio.run(AsyncMemory(memory).wait_encoded())
+
+
+class Shifted(HashingSparseEncoder):
+    """Gives every text the same weights twice as large: another encoder, as its revision says."""
+
+    revision = "shifted"
+
+    def encode_documents(self, texts: Sequence[str]) -> list[SparseVector]:
+        return [vector._replace(weights=2 * vector.weights) for vector in super().encode_documents(texts)]
+
+
+@pytest.mark.parametrize("mode", ["dense", "sparse", "convex"])
+def test_one_look_stays_what_it_was_when_encoders_are_exchanged_meanwhile(open_memory: Open, mode: str) -> None:
+    with open_memory(encoder=HashingEncoder(16), sparse_encoder=HashingSparseEncoder(), limits=Limits(seal_at=8, max_unsealed=1_000, decent=8)) as memory:
+        fill(memory)
+        request = memory_request("mile 7", mode)
+        with memory._store.namespace(memory.namespace) as namespace:
+            asker, _ = asker_for(memory._store, namespace, parse_query(namespace.analyzer, "mile 7"), request, Bm25(), None)
+            answers = asker.look(namespace)
+            before = answers.top_k(10, request.visibility, None)
+            memory.reembed(HashingEncoder(32), Shifted())
+            after = answers.top_k(10, request.visibility, None)
+            assert before.listed() == after.listed()
+            with pytest.raises(EncoderExchangedError):
+                asker.look(namespace)
+        assert len(memory.search("mile 7", mode=mode)) == 10
+
+
+def memory_request(query: str, mode: str) -> Request:
+    return make_request(
+        query, ManualClock().now_us() + 1_000_000_000, k=10, offset=0, mode=mode, since=None, until=None, where=None, session=None, role=None, coverage="exact", as_of=None,
+        recency=None, importance=None, min_score=None, deadline_ms=None, max_tokens=None, explain=False,
+    )  # fmt: skip
