@@ -5,7 +5,7 @@ keeps its first part alone.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.request import DENSE, MAXSIM, Request
 from agentir_ray.engine.store import Store
 from agentir_ray.engine.vector_codec import unpack_tokens
-from agentir_ray.errors import EncoderMissingError
+from agentir_ray.errors import EncoderMissingError, InvalidInputError
 from agentir_ray.lexical.search import TopK
 from agentir_ray.retrieval.fusion import best_first, normalised
 from agentir_ray.retrieval.maxsim import MaxSim
@@ -37,14 +37,16 @@ class Reranked(NamedTuple):
 
 
 def rerank(store: Store, namespace: Namespace, request: Request, ranked: Ranked, read: ReadText, deadline_ns: int | None) -> Reranked:
-    """Raises EncoderMissingError where MaxSim is asked for and no encoder gives the vectors of tokens, TooLateError where it does not give those of the query in time."""
+    """Raises EncoderMissingError where MaxSim is asked for and no encoder gives the vectors of tokens, TooLateError where it does not give those of the query in time, and
+    InvalidInputError where a caller's reranker gives what are no scores.
+    """
     reranking = request.reranking
     assert reranking is not None
     best = ranked.best
     found = best.listed()[: reranking.depth]
     reranker, tokens = _reranker(store, namespace, request, [seq for _, seq, _, _ in found], deadline_ns)
     candidates = [Candidate(read(part, doc, seq).text, tokens.get(seq)) for _, seq, part, doc in found]
-    scores = reranker.rerank(request.query, candidates, deadline_ns, store.clock.monotonic_ns) if candidates else np.empty(0)
+    scores = _checked(reranker, reranker.rerank(request.query, candidates, deadline_ns, store.clock.monotonic_ns), len(candidates)) if candidates else np.empty(0)
     known = ~np.isnan(scores)
     lowest = reranker.lowest if reranker.lowest is not None else float(np.min(scores[known], initial=np.inf))
     second = normalised(scores, lowest, float(np.max(scores[known], initial=-np.inf)))
@@ -55,6 +57,17 @@ def rerank(store: Store, namespace: Namespace, request: Request, ranked: Ranked,
     order = best_first(mixed, best.seq)
     kept = TopK(mixed[order], best.seq[order], best.ref[order], best.skipped, best.left)
     return Reranked(kept, {seq: float(value) for (_, seq, _, _), value, there in zip(found, second, known, strict=True) if there}, int((~known).sum()))
+
+
+def _checked(reranker: Reranker, given: Any, candidates: int) -> Float64s:
+    """What a caller's reranker gave is not trusted: a number that is not finite would be in every score."""
+    try:
+        scores: Float64s = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        scores = np.empty((0, 0))
+    if scores.shape != (candidates,) or np.isinf(scores).any():
+        raise InvalidInputError(f"the reranker {type(reranker).__name__} did not give one number for each of {candidates} candidates; give NaN for those that it did not come to")
+    return scores
 
 
 def _reranker(store: Store, namespace: Namespace, request: Request, seqs: Sequence[int], deadline_ns: int | None) -> tuple[Reranker, dict[int, npt.NDArray[np.float32]]]:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from agentir_ray import Memory
@@ -178,3 +179,16 @@ def memory_request(query: str, mode: str) -> Request:
         query, ManualClock().now_us() + 1_000_000_000, k=10, offset=0, mode=mode, since=None, until=None, where=None, session=None, role=None, coverage="exact", as_of=None,
         recency=None, importance=None, min_score=None, deadline_ms=None, max_tokens=None, explain=False,
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("query", ["", " ", "?!", "🎉", "\ud800", "a\0b", "मिलते हैं", "川のほとり", "river " * 20_000, "x" * 100_000, "ＲＩＶＥＲ\u0301"])
+def test_odd_questions_get_an_answer_in_every_mode(open_memory: Open, mode: str, query: str) -> None:
+    with open_memory(encoder=HashingEncoder(16), sparse_encoder=HashingSparseEncoder()) as memory:
+        fill(memory, 3)
+        for text in ("🎉", "川のほとり", "x" * 100_000, "..."):
+            memory.add(text)
+        memory.wait_encoded()
+        for rerank in (None, "maxsim"):
+            result = memory.search(query, mode=mode, explain=True, rerank=rerank)
+            assert all(np.isfinite(hit.score) for hit in result.hits)

@@ -12,7 +12,7 @@ import pytest
 from agentir_ray import Memory
 from agentir_ray.clock import ManualClock
 from agentir_ray.encoders.hashing import HashingEncoder
-from agentir_ray.errors import EncoderMissingError
+from agentir_ray.errors import EncoderMissingError, InvalidInputError
 from agentir_ray.retrieval.reranker import Candidate
 from agentir_ray.types import FusedExplanation
 
@@ -98,3 +98,17 @@ def test_maxsim_without_an_encoder_of_tokens_says_what_it_needs(tmp_path: Path) 
         memory.add("river")
         with pytest.raises(EncoderMissingError, match="open the store with encoder="):
             memory.search("river", rerank="maxsim")
+
+
+@pytest.mark.parametrize("given", [[], [1.0], [math.inf] * 30, [-math.inf] * 30, [[1.0]] * 30, None, "scores", ["1x"] * 30, [None, []] * 15, np.ones((30, 2))])
+def test_what_a_reranker_gives_is_checked(memory: Memory, given: Any) -> None:
+    class Odd:
+        lowest = None
+
+        def rerank(self, *arguments: Any) -> Any:
+            return given
+
+    with pytest.raises(InvalidInputError, match="reranker Odd did not give one number for each of 30 candidates"):
+        memory.search("river", rerank=Odd())
+    given = [1] * 30  # a plain list will do
+    assert len(memory.search("river", rerank=Odd())) == 10
