@@ -50,7 +50,7 @@ def rerank(store: Store, namespace: Namespace, request: Request, ranked: Ranked,
     known = ~np.isnan(scores)
     lowest = reranker.lowest if reranker.lowest is not None else float(np.min(scores[known], initial=np.inf))
     second = normalised(scores, lowest, float(np.max(scores[known], initial=-np.inf)))
-    floor = -1.0 if request.mode == DENSE else 0.0
+    floor = -1.0 if ranked.answers.stages == (DENSE,) else 0.0  # the words may have answered in its place
     first = normalised(best.score, floor, float(best.score[0]) if len(best.score) else -np.inf)
     mixed: Float64s = (1.0 - reranking.weight) * first
     mixed[: len(second)] += reranking.weight * second

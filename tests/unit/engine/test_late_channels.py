@@ -115,6 +115,18 @@ def test_reranking_is_given_up_where_the_query_is_late(memory: Memory, gates: tu
     assert not result.coverage.exact and "no time to rerank" in result.coverage.reason
 
 
+def test_a_second_look_at_what_the_words_gave_instead_is_one_at_words(memory: Memory, gates: tuple[Gate, Gate]) -> None:
+    class Zeros:
+        lowest = 0.0
+
+        def rerank(self, query: str, candidates: Sequence[Any], *rest: Any) -> Any:
+            return np.zeros(len(candidates))
+
+    gates[0].open.clear()
+    instead = memory.search("mile 7", mode="dense", deadline_ms=1_000, rerank=Zeros())
+    assert instead.stages == ("bm25", "Zeros") and instead.hits == memory.search("mile 7", rerank=Zeros()).hits
+
+
 def test_an_encoder_that_hangs_holds_few_threads(gates: tuple[Gate, Gate]) -> None:
     gate = gates[0]
     gate.open.clear()
