@@ -38,7 +38,7 @@ GRID = [
     for bm25, sparse in product(range(STEPS + 1), repeat=2)
     if bm25 + sparse <= STEPS
     for context in (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
-    for penalty in (0.0, 0.05, 0.1, 0.15, 0.2)
+    for penalty in ((0.0, 0.05, 0.1, 0.15, 0.2) if bm25 + sparse < STEPS else (0.0,))  # it counts dense rows
 ]
 
 

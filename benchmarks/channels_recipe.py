@@ -3,8 +3,8 @@
 Each chat is a namespace of a store that is kept in the cache folder, for encoding it takes half an hour. What each channel says of every record is asked once; `channels_fit`
 chooses the parameters of each chat by the other chats; the engine then answers that chat's questions with them. That is what is reported.
 
-Costs are CPU of the process from a question's text to the hits, its encoding included: all chats' questions in turn, more than the engine keeps encoded, and the quietest of
-three rounds, for what shares the machine's caches makes the same work dearer.
+Costs are CPU of the process from a question's text to the hits, its encoding included (spaces at its end make it a text that the engine has not kept encoded): the quietest of three
+rounds, for what shares the machine's caches makes the same work dearer.
 """
 
 import hashlib
@@ -35,6 +35,9 @@ RERANK_DEPTH = 50
 RERANK_WEIGHTS = (0.4, 0.5, 0.6, 0.7, 0.8)
 BARS = {"LoCoMo nDCG@10": 0.56, "LoCoMo R@10": 0.69, "BEAM-100K nDCG@10": 0.50}
 MAXSIM_BAR = 0.58
+P50 = "ms CPU p50"
+ALL = "three channels"
+FAMILIES = {ALL: GRID, "BM25 and one model": [recipe for recipe in GRID if not recipe.sparse or not recipe.dense]}  # the dearest first
 LIMIT_MS, MAXSIM_LIMIT_MS = 10.0, 15.0
 ROUNDS, TIMED = 3, 500
 LOCOMO, BEAM = "LoCoMo", "BEAM-100K"
@@ -52,6 +55,7 @@ class Collections:
 
     def __init__(self, folder: Path, cache: Path, report: Report) -> None:
         self._report = report
+        self._spaces = ""
         self.chats: dict[str, list[Judged]] = {LOCOMO: locomo(folder), BEAM: beam(folder, BEAM_CHATS)}
         names = "-".join(re.sub("[^A-Za-z0-9.]", "_", identity(each)) for each in (get_encoder(DENSE), get_sparse_encoder(SPARSE)))
         self._path = cache / "channels" / f"recipe-{names}-{_shape_hash()}"
@@ -81,7 +85,10 @@ class Collections:
         asked = [(collection, query.text, search) for collection, search in zip(self.chats[name], searches, strict=True) for query in collection.queries]
         asked = asked[:: max(1, len(asked) // TIMED)]
         memories = {collection.name: self.store().use(collection.name) for collection in self.chats[name]}
-        rounds = [sorted(_cpu_ms(memories[collection.name], text, search) for collection, text, search in asked) for _ in range(ROUNDS)]
+        rounds = []
+        for _ in range(ROUNDS):
+            self._spaces += " "
+            rounds.append(sorted(_cpu_ms(memories[collection.name], text + self._spaces, search) for collection, text, search in asked))
         costs = min(rounds, key=statistics.median)
         return {"p50": statistics.median(costs), "p99": costs[int(0.99 * len(costs))], "mean": statistics.fmean(costs)}
 
@@ -105,24 +112,36 @@ class Collections:
 
 
 def best_recipe(collections: Collections, report: Report) -> Outcome:
-    values: dict[str, float] = {}
-    slowest = 0.0
-    for name, other in ((LOCOMO, BEAM), (BEAM, LOCOMO)):
-        for fitted_on, sets in (("itself", [name]), ("both", [name, other])):
-            fitted = leave_one_out([collections.matrices(each) for each in sets], GRID)
-            answers = [collections.answers(collection, **_search(recipe)) for collection, recipe in zip(collections.chats[name], fitted.recipes, strict=True)]
-            found = _means(answers)
-            costs = collections.costs_ms(name, [_search(recipe) for recipe in fitted.recipes])
-            slowest = max(slowest, costs["p50"])
-            expected = np.concatenate(fitted.expected).mean(axis=0)
-            report.figure(f"{name}, fitted on {fitted_on}: recipes", sorted({str(tuple(recipe)) for recipe in fitted.recipes}))
-            report.figure(f"{name}, fitted on {fitted_on}: of the formula without an engine, nDCG@10, R@10", expected.tolist())
-            report.figure(f"{name}, fitted on {fitted_on}", found)
-            report.figure(f"{name}, fitted on {fitted_on}: ms CPU a query", costs)
-            suffix = "" if fitted_on == "itself" else ", one vector for both"
-            values |= {f"{name} {measure}{suffix}": found[measure] for measure in ("nDCG@10", "R@10")}
-    values["ms CPU p50, the dearest"] = slowest
-    return values, slowest <= LIMIT_MS and all(values[measure] >= bar for measure, bar in BARS.items())
+    """The dearest family of recipes that keeps within the limit is judged: which one that is, is a matter of cost alone, on the machine at hand."""
+    judged: dict[str, Any] | None = None
+    shared: dict[str, float] = {}
+    for family, grid in FAMILIES.items():
+        values: dict[str, float] = {}
+        for name, other in ((LOCOMO, BEAM), (BEAM, LOCOMO)):
+            found = _answered(collections, report, family, grid, name, [name])
+            values |= {f"{name} {measure}": value for measure, value in found.items()}
+            if family == ALL:
+                both = _answered(collections, report, f"{family}, one vector for both", grid, name, [name, other])
+                shared |= {f"{name} {measure}, one vector for both": value for measure, value in both.items()}
+        if judged is None and all(values[f"{name} {P50}"] <= LIMIT_MS for name in (LOCOMO, BEAM)):
+            judged = {"family": family} | values
+    if judged is None:
+        raise ValueError(f"no family of recipes keeps within {LIMIT_MS} ms here")
+    return judged | shared, all(judged[measure] >= bar for measure, bar in BARS.items())
+
+
+def _answered(collections: Collections, report: Report, title: str, grid: Sequence[Recipe], name: str, sets: Sequence[str]) -> dict[str, float]:
+    """Of a collection, whose recipes are fitted to `sets`, itself the first."""
+    chosen = [at for at, recipe in enumerate(GRID) if recipe in set(grid)]
+    fitted = leave_one_out([[chat[chosen] for chat in collections.matrices(each)] for each in sets], [GRID[at] for at in chosen])
+    searches = [_search(recipe) for recipe in fitted.recipes]
+    found = _means([collections.answers(collection, **search) for collection, search in zip(collections.chats[name], searches, strict=True)])
+    costs = collections.costs_ms(name, searches)
+    report.figure(f"{name}, {title}: recipes", sorted({str(tuple(recipe)) for recipe in fitted.recipes}))
+    report.figure(f"{name}, {title}: of the formula without an engine, nDCG@10, R@10", np.concatenate(fitted.expected).mean(axis=0).tolist())
+    report.figure(f"{name}, {title}", found)
+    report.figure(f"{name}, {title}: ms CPU a query", costs)
+    return found | {P50: costs["p50"]}
 
 
 def with_maxsim(collections: Collections, report: Report) -> Outcome:
@@ -142,8 +161,8 @@ def with_maxsim(collections: Collections, report: Report) -> Outcome:
         report.figure(f"{name} with MaxSim", found)
         costs = collections.costs_ms(name, [_search(recipe, weight) for recipe, weight in zip(fitted.recipes, chosen, strict=True)])
         report.figure(f"{name} with MaxSim: ms CPU a query", costs)
-        values |= {f"{name} {measure}": found[measure] for measure in ("nDCG@10", "R@10")} | {f"{name} ms CPU p50": costs["p50"]}
-    return values, values[f"{LOCOMO} nDCG@10"] >= MAXSIM_BAR and values[f"{LOCOMO} ms CPU p50"] <= MAXSIM_LIMIT_MS
+        values |= {f"{name} {measure}": found[measure] for measure in ("nDCG@10", "R@10")} | {f"{name} {P50}": costs["p50"]}
+    return values, values[f"{LOCOMO} nDCG@10"] >= MAXSIM_BAR and values[f"{LOCOMO} {P50}"] <= MAXSIM_LIMIT_MS
 
 
 def _best_weight(reranked: Callable[[int, Recipe, float], Answers], left_out: int, recipe: Recipe, chats: Sequence[Judged]) -> float:
@@ -162,7 +181,8 @@ def _shape_hash() -> str:
 
 def _search(recipe: Recipe, rerank_weight: float | None = None) -> dict[str, Any]:
     """Arguments of `search`."""
-    asked = {"mode": "convex", "weights": recipe.weights, "depth": DEPTH, "context_weight": recipe.context_weight, "passage_penalty": recipe.passage_penalty}
+    weights = {name: weight for name, weight in recipe.weights.items() if weight}
+    asked = {"mode": "convex", "weights": weights, "depth": DEPTH, "context_weight": recipe.context_weight, "passage_penalty": recipe.passage_penalty if recipe.dense else 0.0}
     return asked if rerank_weight is None else asked | {"rerank": "maxsim", "rerank_depth": RERANK_DEPTH, "rerank_weight": rerank_weight}
 
 
