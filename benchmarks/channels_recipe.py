@@ -3,8 +3,8 @@
 Each chat is a namespace of a store that is kept in the cache folder, for encoding it takes half an hour. What each channel says of every record is asked once; `channels_fit`
 chooses the parameters of each chat by the other chats; the engine then answers that chat's questions with them. That is what is reported.
 
-Costs are CPU of the process from a question's text to the hits, its encoding included (spaces at its end make it a text that the engine has not kept encoded): the quietest of three
-rounds, for what shares the machine's caches makes the same work dearer.
+Costs are CPU of the process from a question's text to the hits, its encoding included (spaces at its end make it a text that the engine has not kept encoded): the quietest of
+three rounds, for what shares the machine's caches makes the same work dearer.
 """
 
 import hashlib
