@@ -11,7 +11,7 @@ from typing import Any, Self
 from agentir_ray.client.memory import Memory
 from agentir_ray.types import Record
 
-_WRITING = {"add", "add_many", "import_", "update", "forget", "feedback", "repartition", "retain", "drop", "wait_encoded", "reembed"}
+_WRITING = {"add", "add_many", "import_", "update", "forget", "feedback", "repartition", "retain", "drop", "wait_encoded", "reembed", "build_graphs"}
 _READING = {"search", "get", "recent", "namespaces", "backup", "verify", "stats", "close"}
 VERBS = frozenset(_WRITING | _READING)  # all of Memory's but open, use and export, which return what is not a plain answer
 

@@ -38,11 +38,6 @@ class DenseTop(NamedTuple):
     ref: Array
     left: Array
 
-    @property
-    def approximate(self) -> bool:
-        """Never: what is not left is searched exactly. (`dense.approximate` has lists that are.)"""
-        return False
-
 
 def top_k(
     parts: Sequence[DensePart],
@@ -58,7 +53,7 @@ def top_k(
 
 def scores(parts: Sequence[DensePart], young: YoungRows | None, query: Array, refs: Array) -> Array:
     """float64: the score of each record of `refs` (int64), in any order; NaN where it has no vector. Whether it may be seen is not asked."""
-    asked = _checked(parts, young, query)
+    asked = checked(parts, young, query)
     refs = np.ascontiguousarray(refs, np.int64)
     out = np.full(len(refs), np.nan)
     number = refs >> 32
@@ -114,7 +109,7 @@ class _Search:
 
     def __init__(self, parts: Sequence[DensePart], young: YoungRows | None, query: Array, keep: bool = False) -> None:
         self._parts, self._young = parts, young
-        self._query = _checked(parts, young, query)
+        self._query = checked(parts, young, query)
         self._rotations = QueryRotations(self._query)
         self._keep = keep
         self._kept: dict[int, ScoredDocuments | CodedRows] = {}
@@ -161,7 +156,7 @@ def _check_score(score: float) -> None:
         raise ValueError("score is NaN, which comes neither before nor after anything")
 
 
-def _checked(parts: Sequence[DensePart], young: YoungRows | None, query: Array) -> Array:
+def checked(parts: Sequence[DensePart], young: YoungRows | None, query: Array) -> Array:
     """The query as the kernels read it. Raises InvalidInputError where it is of another width than the vectors, or not finite."""
     query = np.asarray(query)
     dims = {part.sidecar.dim for part in parts} | ({young.vectors.shape[1]} if young is not None else set())

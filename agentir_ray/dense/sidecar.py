@@ -66,6 +66,7 @@ class DenseSidecar:
         if of != json.loads(json.dumps(dict(stamp))):
             raise DamagedError(f"{path} holds the vectors of other documents ({of}) than those asked for ({dict(stamp)}); build the sidecar again from the kept vectors")
         self.bytes = self._file.length_bytes
+        self.graph: Any = None  # an `approximate.HnswGraph` over it, where one was built: in memory alone, and gone with this object
 
     def verify(self) -> None:
         """Check every section; raises DamagedError at the first that differs."""
@@ -73,7 +74,8 @@ class DenseSidecar:
 
     def memory_bytes(self) -> int:
         """Estimate of what it holds in memory of its own, beside the mapped file."""
-        return OPEN_BYTES + (self.__dict__["row_doc"].nbytes if "row_doc" in self.__dict__ else 0)
+        of_graph = 0 if self.graph is None else int(self.graph.memory_bytes())
+        return OPEN_BYTES + (self.__dict__["row_doc"].nbytes if "row_doc" in self.__dict__ else 0) + of_graph
 
     @cached_property
     def row_start(self) -> Array:

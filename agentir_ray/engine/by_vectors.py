@@ -1,4 +1,4 @@
-"""Asking by a vector: the records that lie closest to it, exactly, in sidecars and among the young.
+"""Asking by a vector: the records that lie closest to it in sidecars and among the young, exactly unless the request lets graphs answer.
 
 A record without a vector is in no list of this channel. Cold segments are asked as any other: their sidecars and columns are here.
 """
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from agentir_ray.dense.approximate import nearest
 from agentir_ray.dense.parts import NO_PRIOR, DensePart
 from agentir_ray.dense.search import YoungRows, scores, top_k
 from agentir_ray.dense.sidecar import DenseSidecar
@@ -57,16 +58,20 @@ class VectorAnswers:
     name = DENSE
     lowest = -1.0
     stages = (DENSE,)
-    reservation = ""
 
     def __init__(self, snapshot: Snapshot, vector: Array, encoder: str | None, young: YoungView | None, request: Request) -> None:
         """Raises EncoderExchangedError where a sidecar is of another encoder."""
         self.snapshot = snapshot
         self._vector, self._request = vector, request
+        self._by_graphs = False
         self._sidecars: list[DenseSidecar | None] = [segment.sidecars.get(DENSE) for segment in snapshot.segments]
         if any(sidecar is not None and sidecar.encoder != encoder for sidecar in self._sidecars):
             raise EncoderExchangedError
         self._young = None if young is None or not len(young.seq) else self._resolved(young)
+
+    @property
+    def reservation(self) -> str:
+        return "the list by dense is approximate (FAISS HNSW)" if self._by_graphs else ""
 
     def _resolved(self, young: YoungView) -> YoungRows:
         """The young whose documents the snapshot has and no sidecar does."""
@@ -111,7 +116,10 @@ class VectorAnswers:
             young = young if seen.all() else _taken(young, seen)
             if priors != NO_PRIORS:
                 young = young._replace(prior=priors_of(snapshot, young.ref, visibility.as_of_us, priors))
-        found = top_k(parts, young, self._vector, k, min_score, expired)
+        if self._request.approximate:
+            found, self._by_graphs = nearest(parts, young, self._vector, k, min_score, expired)
+        else:
+            found = top_k(parts, young, self._vector, k, min_score, expired)
         left = np.zeros(len(snapshot.segments), bool)
         left[places] = found.left
         return TopK(found.score, found.seq, found.ref, np.zeros(len(left), bool), left)

@@ -75,6 +75,7 @@ class FusedAnswers:
         reasons = [f"there was no time for {', '.join(late)}"] if late else []
         if self._cut_off:
             reasons.append(f"only the best {self._depth} by {', '.join(self._cut_off)} were ranked")
+        reasons += [channel.reservation for channel in self._channels if channel.name in self._ran and channel.reservation]
         return "; ".join(reasons)
 
     @property

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from agentir_ray.analysis import DEFAULT_ANALYZER
+from agentir_ray.engine.channel import DENSE
+from agentir_ray.engine.graphs import graphed
 from agentir_ray.engine.manifest import manifest_of
 from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.sidecars import open_sidecar
@@ -167,6 +169,7 @@ def _channels(store: Store, namespace: Namespace) -> dict[str, Any]:
             "lag_seconds": 0.0 if following is None else max(0, now_us - following.created_at_us) / 1e6,
             "young_records": 0 if channel.young is None else len(channel.young),
             "sidecar_bytes": sum(sidecar.bytes for sidecar in sidecars),
+            "graph_vectors": graphed(namespace) if name == DENSE else 0,
             "refused": channel.failed,
             "refused_entries": {str(seq): reason for seq, reason in channel.failures.items()},
             "trouble": None if store.read_only else store.encoding.trouble(name),

@@ -73,6 +73,7 @@ class Request(NamedTuple):
     time_range: TimeRange | None = None  # what the query says of time, which `visibility` has taken in
     fusion: Fusion = NO_FUSION
     reranking: Reranking | None = None
+    approximate: bool = False  # the list by dense may come from graphs, where there are some
 
     @property
     def wanted(self) -> int:
@@ -86,6 +87,7 @@ def make_request(
     role: str | None, coverage: str | float, as_of: Time | None, recency: Recency | None, importance: float | None, min_score: float | None, deadline_ms: float | None,
     max_tokens: int | None, explain: bool, temporal: str | None = None, weights: Mapping[str, float] | None = None, depth: int | None = None, context_weight: float | None = None,
     passage_penalty: float | None = None, rerank: Any = None, rerank_weight: float | None = None, rerank_depth: int | None = None,
+    approximate: bool = False,
 ) -> Request:  # fmt: skip
     """Raises InvalidInputError naming the parameter, or InvalidFilterError."""
     if not isinstance(query, str):
@@ -119,6 +121,7 @@ def make_request(
         time_range,
         _fusion(mode, weights, depth, context_weight, passage_penalty),
         _reranking(rerank, rerank_weight, rerank_depth),
+        _approximate(approximate, mode, weights),
     )
 
 
@@ -161,6 +164,14 @@ def _reranking(rerank: Any, weight: float | None, depth: int | None) -> Rerankin
     if share > 1.0:
         raise InvalidInputError(f"rerank_weight is {shown(weight)}; give a number from 0 to 1")
     return Reranking(rerank, share, RERANK_DEPTH if depth is None else whole_number(depth, "rerank_depth", 1, MAX_RERANK_DEPTH))
+
+
+def _approximate(approximate: object, mode: str, weights: Mapping[str, float] | None) -> bool:
+    if not isinstance(approximate, bool):
+        raise InvalidInputError(f"approximate is {shown(approximate)}; give True or False")
+    if approximate and (mode not in FUSED | {DENSE} or (weights is not None and not weights.get(DENSE))):
+        raise InvalidInputError(f"approximate is for the channel 'dense', which is not asked here: give mode='dense' or one of {', '.join(sorted(FUSED))} with a weight of it")
+    return approximate
 
 
 def visibility_of(now_us: int, since: Time | None, until: Time | None, as_of: Time | None) -> Visibility:

@@ -99,7 +99,8 @@ class Store:
         self.query_encodings = QueryEncodings()
         self.memory_budget_bytes = memory_budget_bytes
         self.cache = SegmentCache(memory_budget_bytes // CACHE_SHARE)
-        self._residents = Residents(self._load, self._is_due, self._refresh, memory_budget_bytes - self.cache.budget_bytes, default_max_files() if max_files is None else max_files)
+        self.namespaces_budget_bytes = memory_budget_bytes - self.cache.budget_bytes
+        self._residents = Residents(self._load, self._is_due, self._refresh, self.namespaces_budget_bytes, default_max_files() if max_files is None else max_files)
         self._limits = limits
         self._background = background
         self._files = files
@@ -379,6 +380,10 @@ class Store:
 
     def memory_bytes(self) -> int:
         return self._residents.memory_bytes + self.cache.held_bytes
+
+    def recount(self, namespace: Namespace) -> None:
+        """The namespace, which the caller has acquired, has grown."""
+        self._residents.recount(namespace)
 
     def loaded_namespaces(self) -> int:
         return len(self._residents)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentir_ray.dense.approximate import HnswGraph, recall
 from agentir_ray.dense.codes import LEAST_ROWS
 from agentir_ray.dense.parts import DensePart
 from agentir_ray.dense.search import Deeper, YoungRows, count_before, count_interval, scores, top_k
@@ -46,7 +45,6 @@ def test_what_the_clock_cuts_is_named(tmp_path: Path) -> None:
     top = top_k(parts, None, unit_rows(1, 8)[0], 100, expired=lambda: next(asked))
     assert top.left.tolist() == [False, False, True, False]
     assert set((top.ref >> 32).tolist()) == {0, 1, 3}
-    assert not top.approximate
 
 
 @pytest.mark.parametrize("query", [np.ones(7, np.float32), np.ones(8), np.ones((1, 8), np.float32), np.array([np.nan] * 8, np.float32)])
@@ -74,21 +72,3 @@ def test_an_interval_from_codes_is_close(tmp_path: Path) -> None:
     least, most = count_interval([part], None, query, float(tenth.score[9]), int(tenth.seq[9]))
     assert count_before([part], None, query, float(tenth.score[9]), int(tenth.seq[9])) == 9
     assert 0 <= least <= 9 <= most <= 60
-
-
-def test_the_graph_finds_most_and_says_so(tmp_path: Path) -> None:
-    pytest.importorskip("faiss")
-    vectors = unit_rows(2_000, 16)
-    part = part_of(tmp_path / "a", vectors, np.arange(0, 2_001, 2))
-    graph = HnswGraph(part.sidecar)
-    queries = list(unit_rows(20, 16, seed=2))
-    assert recall(graph, part, queries, 10) > 0.9
-    top, exact = graph.top_k(part, queries[0], 10), top_k([part], None, queries[0], 1_000)
-    assert top.approximate and graph.memory_bytes() > vectors.nbytes
-    place = dict(zip(exact.ref.tolist(), exact.score.tolist(), strict=True))
-    assert top.score.tolist() == [place[ref] for ref in top.ref.tolist()] == sorted(top.score.tolist(), reverse=True)
-    words = np.zeros(16, np.uint64)
-    words[3] = np.uint64(2**64 - 1)
-    filtered = graph.top_k(part._replace(visible=words, first=200, end=230), queries[0], 100)
-    assert len(filtered.ref) > 10 and all(200 <= ref < 230 for ref in filtered.ref.tolist())
-    assert len(graph.top_k(part._replace(end=0), queries[0], 10).ref) == 0

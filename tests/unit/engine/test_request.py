@@ -22,7 +22,7 @@ from agentir_ray.types import MAX_TIME_US, MIN_TIME_US, NEVER_US
 DEFAULTS: dict[str, Any] = {
     "k": 10, "offset": 0, "mode": "auto", "since": None, "until": None, "where": None, "session": None, "role": None, "coverage": "auto", "as_of": None, "recency": None,
     "importance": None, "min_score": None, "deadline_ms": None, "max_tokens": None, "explain": False, "temporal": None,
-    "weights": None, "depth": None, "context_weight": None, "passage_penalty": None, "rerank": None, "rerank_weight": None, "rerank_depth": None,
+    "weights": None, "depth": None, "context_weight": None, "passage_penalty": None, "rerank": None, "rerank_weight": None, "rerank_depth": None, "approximate": False,
 }  # fmt: skip
 HUGE = 10**5_000  # its repr raises
 NAN = float("nan")
@@ -58,6 +58,7 @@ BAD: dict[str, list[Any]] = {
     "max_tokens": [0, -1, 1.5, NAN, "1", True, [], HUGE, -HUGE],
     "weights": [{}, [], "bm25", 1.0, {"bm26": 1}, {5: 1}, {"bm25": -1}, {"bm25": NAN}, {"bm25": "1"}, {"bm25": True}, {"bm25": 0, "dense": 0.0}, {"dense": HUGE}, HUGE],
     "depth": [0, -1, 1.5, True, "5", [], NAN, 10_001, HUGE],
+    "approximate": [None, 1, 0, "yes", [], HUGE, True],
     "context_weight": [-0.1, 1.1, NAN, "1", True, [], HUGE],
     "passage_penalty": [-0.1, NAN, math.inf, "1", True, [], HUGE],
     "rerank": ["", "maxsims", 1, [], object(), HUGE, np.array(["maxsim"])],
