@@ -11,7 +11,7 @@ from agentir_ray.engine.namespace import Namespace
 from agentir_ray.engine.store import Store
 from agentir_ray.errors import InvalidInputError
 
-LEAST_ROWS = 16_384  # below, the exact search takes no longer than a graph
+LEAST_ROWS = 50_000  # with 60,000 of 128 numbers a graph takes 0.35 ms for the best 10, and the exact search 0.5
 MAX_THREADS = 256
 
 
