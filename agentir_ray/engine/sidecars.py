@@ -45,7 +45,10 @@ def attach(segment: Segment, named: Mapping[str, str], channels: Mapping[str, Ch
         if name not in channels or name not in SUFFIX:
             continue
         try:
-            found[name] = open_sidecar(name, segment.path.with_name(file), segment)
+            sidecar = open_sidecar(name, segment.path.with_name(file), segment)
+            if sidecar.encoder != channels[name].encoder:  # a search would wait for ever for one that fits
+                raise DamagedError(f"{sidecar.path} is of {sidecar.encoder}, and the channel of {channels[name].encoder}; it is built again from the ledger")
+            found[name] = sidecar
         except AgentIRError as error:
             logger.warning("%s", error)
             broken.append(name)

@@ -8,7 +8,7 @@ import pytest
 
 from agentir_ray.encoders.protocol import SparseVector
 from agentir_ray.engine.channel import SPARSE, Channel
-from agentir_ray.engine.sidecars import Sidecars
+from agentir_ray.engine.sidecars import Sidecars, attach
 from agentir_ray.engine.vector_codec import pack_sparse
 from agentir_ray.lexical.index import Index
 from agentir_ray.lexical.seal import draft_buffer
@@ -61,3 +61,12 @@ def test_what_is_encoded_meanwhile_is_not_lost(segment: Segment) -> None:
     assert lost == []
     Sidecars(SYSTEM_FILES).build(channel, segment, [], ledger_of({1: EMPTY}), lost.append)
     assert lost == [2]
+
+
+def test_a_sidecar_of_another_encoder_is_to_be_built_again(segment: Segment) -> None:
+    held = {seq: pack_sparse(SparseVector(("a",), np.ones(1, np.float32))) for seq in range(1, 5)}
+    sidecar = Sidecars(SYSTEM_FILES).build(Channel(SPARSE, "one@1", 4), segment, [], ledger_of(held), lambda seq: None)
+    assert sidecar is not None
+    assert attach(segment, {SPARSE: sidecar.path.name}, {SPARSE: Channel(SPARSE, "one@1", 4)}) == []
+    assert attach(segment, {SPARSE: sidecar.path.name}, {SPARSE: Channel(SPARSE, "other@1", 4)}) == [SPARSE]
+    assert SPARSE not in segment.sidecars
