@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from agentir_ray.engine.priors import column_of
 from agentir_ray.lexical.buffer import BufferView
 from agentir_ray.lexical.filters import Expression
 from agentir_ray.lexical.filters.keys import SESSION_IS
@@ -17,7 +16,7 @@ from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.overlay import ERASED_AT, NO_CHANGES
 from agentir_ray.lexical.search import Visibility
 from agentir_ray.lexical.segment import Segment
-from agentir_ray.lexical.visible import refs_seen
+from agentir_ray.lexical.visible import column_of, refs_seen
 
 Array = npt.NDArray[Any]
 WINDOW = 2  # records on each side

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.query import Priors
+from agentir_ray.lexical.visible import column_of
 from agentir_ray.retrieval.fusion import recency
 
 Array = npt.NDArray[Any]
@@ -30,15 +31,3 @@ def recency_of(snapshot: Snapshot, refs: Array, as_of_us: int, priors: Priors) -
 def importance_of(snapshot: Snapshot, refs: Array, priors: Priors) -> Float64s:
     weighted: Float64s = priors.importance_weight * column_of(snapshot, "importance", refs)
     return weighted
-
-
-def column_of(snapshot: Snapshot, name: str, refs: Array) -> Array:
-    """A column's values of documents (int64 refs, any order)."""
-    part, doc = refs >> 32, refs & 0xFFFFFFFF
-    out: Array = np.zeros(len(refs), np.float64 if name == "importance" else np.int64)
-    for i in np.unique(part).tolist():
-        here = np.flatnonzero(part == i)
-        column = snapshot.segments[i].array(name) if i < len(snapshot.segments) else getattr(snapshot.buffers[i - len(snapshot.segments)], name)
-        if len(column):  # a segment of records without importance has none
-            out[here] = column[doc[here]]
-    return out

@@ -18,6 +18,7 @@ from agentir_ray.engine.query_encoding import TooLateError
 from agentir_ray.engine.request import BM25, MAXSIM, PLAIN, Request
 from agentir_ray.engine.reranking import Reranked, rerank
 from agentir_ray.engine.store import Store
+from agentir_ray.errors import EncoderMismatchError
 from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.query import Bm25, Query, parse_query
 from agentir_ray.lexical.search import Expired, Found
@@ -25,6 +26,7 @@ from agentir_ray.storage.codec import decode_body
 from agentir_ray.types import ChannelScore, Explanation, FusedExplanation, Hit, Record, SearchResult
 
 BYTES_A_TOKEN = 4  # the usual estimate for language models' tokens; `max_tokens` is a budget, not a count
+LOOKS = 8  # an exchange of encoders costs a search one or two
 
 
 def search(store: Store, namespace: Namespace, request: Request, bm25: Bm25) -> SearchResult:
@@ -84,7 +86,7 @@ def _rank(
     store: Store, namespace: Namespace, query: Query, request: Request, bm25: Bm25, began: int, deadline_ns: int | None, expired: Expired | None, left_s: LeftS | None
 ) -> tuple[Ranked, str, int, tuple[str, ...]]:
     """The answer, why spilled segments that it needs could not be loaded, when the query was encoded, and the channels that there was no time for."""
-    while True:
+    for _ in range(LOOKS):
         asker, late = asker_for(store, namespace, query, request, bm25, left_s)
         encoded = began if request.mode in PLAIN else store.clock.monotonic_ns()
         try:
@@ -92,6 +94,10 @@ def _rank(
             return answer, why_left, encoded, late
         except EncoderExchangedError:
             continue  # `reembed` is over: the next look finds all of the new encoder
+    raise EncoderMismatchError(
+        f"a sidecar of namespace {namespace.name} is of another encoder than its channel, however often one looks; call again if encoders are being exchanged, and else "
+        "open the store anew, which builds it again; mode='bm25' serves meanwhile"
+    )
 
 
 def _rank_by(store: Store, namespace: Namespace, asker: Asker, request: Request, deadline_ns: int | None, expired: Expired | None) -> tuple[Ranked, str]:

@@ -89,6 +89,19 @@ def refs_of(snapshot: Snapshot, seqs: Array) -> npt.NDArray[np.int64]:
     return out
 
 
+def column_of(snapshot: Snapshot, name: str, refs: Array) -> Array:
+    """A column's values of documents (int64 refs, any order)."""
+    part, doc = refs >> 32, refs & 0xFFFFFFFF
+    out: Array = np.zeros(len(refs), np.float64 if name == "importance" else np.int64)
+    segments = len(snapshot.segments)
+    for i in np.unique(part).tolist():
+        here = np.flatnonzero(part == i)
+        column = snapshot.segments[i].array(name) if i < segments else getattr(snapshot.buffers[i - segments], name)
+        if len(column):  # a segment of records without importance has none
+            out[here] = column[doc[here]]
+    return out
+
+
 def _find(seqs: Array, missing: Array, own: Array, by_seq: Array | None, part: int, out: Array) -> Array:
     """Write the refs of those of seqs[missing] that a part has, and return the places of the others. `by_seq` orders its sequence numbers `own`, None: they ascend."""
     wanted = seqs[missing]

@@ -19,7 +19,7 @@ from agentir_ray.lexical.filters import EVERYTHING, Expression
 from agentir_ray.lexical.index import Snapshot
 from agentir_ray.lexical.query import Priors, Query
 from agentir_ray.lexical.search import TopK, Visibility, top_k
-from agentir_ray.lexical.visible import check_ref, refs_of, refs_seen
+from agentir_ray.lexical.visible import check_ref, column_of, refs_of, refs_seen
 from agentir_ray.lexical.weight_sidecar import WeightedPostings, weight_scoring, weighted_snapshot
 from agentir_ray.lexical.young_weights import YoungWeightsView
 
@@ -60,7 +60,7 @@ def weighted_top_k(
     matched = score > 0.0
     which, ref, score = which[matched], ref[matched], score[matched]
     asked = visibility.as_of_us, priors.recency_weight, priors.tau_us, priors.importance_weight
-    add_priors(_column(snapshot, "timestamp", ref), _column(snapshot, "importance", ref), *asked, score)
+    add_priors(column_of(snapshot, "timestamp", ref), column_of(snapshot, "importance", ref), *asked, score)
     enough = score >= min_score
     score, seq, ref = (np.concatenate(both) for both in ((found.score, score[enough]), (found.seq, young.seq[which[enough]]), (found.ref, ref[enough])))
     order = np.lexsort((-seq, -score))[:k]
@@ -107,16 +107,3 @@ def _uncovered(snapshot: Snapshot, sidecars: Sequence[WeightedPostings | None], 
             left[here] &= ~sidecar.has(ref[here] & 0xFFFFFFFF)
     which = np.flatnonzero(left)
     return which, ref[which]
-
-
-def _column(snapshot: Snapshot, name: str, refs: Array) -> Array:
-    """A column's values of documents (int64 refs, any order)."""
-    part, doc = refs >> 32, refs & 0xFFFFFFFF
-    out: Array = np.zeros(len(refs), np.float64 if name == "importance" else np.int64)
-    segments = len(snapshot.segments)
-    for i in np.unique(part).tolist():
-        here = np.flatnonzero(part == i)
-        column = snapshot.segments[i].array(name) if i < segments else getattr(snapshot.buffers[i - segments], name)
-        if len(column):  # a segment of records without importance has none
-            out[here] = column[doc[here]]
-    return out

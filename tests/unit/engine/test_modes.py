@@ -174,6 +174,20 @@ def test_one_look_stays_what_it_was_when_encoders_are_exchanged_meanwhile(open_m
         assert len(memory.search("mile 7", mode=mode)) == 10
 
 
+@pytest.mark.parametrize("mode", ["dense", "sparse", "rrf"])
+def test_a_sidecar_that_stays_another_encoders_is_an_error_and_not_an_endless_search(open_memory: Open, mode: str) -> None:
+    with open_memory(encoder=HashingEncoder(16), sparse_encoder=HashingSparseEncoder(), limits=Limits(seal_at=8, max_unsealed=1_000)) as memory:
+        fill(memory)
+        with memory._store.namespace(memory.namespace) as namespace:
+            sidecars = [sidecar for segment in namespace.index.segments for sidecar in segment.sidecars.values()]
+            assert sidecars
+            for sidecar in sidecars:
+                sidecar.encoder = "another@1"
+        with pytest.raises(EncoderMismatchError, match="open the store anew"):
+            memory.search("mile 7", mode=mode)
+        assert len(memory.search("mile 7")) == 10
+
+
 def memory_request(query: str, mode: str) -> Request:
     return make_request(
         query, ManualClock().now_us() + 1_000_000_000, k=10, offset=0, mode=mode, since=None, until=None, where=None, session=None, role=None, coverage="exact", as_of=None,
